@@ -1,7 +1,7 @@
 // AdaptSize admission: Berger, Sitaraman, Harchol-Balter: "AdaptSize: orchestrating the hot object
-// memory cache in a content delivery network" (NSDI 2017): an object of a size is admitted with
-// probability exp(-size/c), and c is tuned to the traffic, to the most object hits that a model of
-// the cache expects (see size_model.h). Hits count as requests of the model too.
+// memory cache in a content delivery network" (NSDI 2017). An object is admitted with probability
+// exp(-size/c), and c is tuned to the traffic, to the most object hits that a model of the cache
+// expects (see size_model.h). Hits count as requests of the model too.
 #pragma once
 
 #include <cmath>

@@ -5,8 +5,8 @@
 namespace encore::cache {
 namespace {
 
-// What a policy's answers are called, and how many of the requests that are answered together it
-// is asked for: as many as its rule can tell apart.
+// The names of a policy's answers, and the number of requests answered together about which it is
+// asked: as many as its rule can tell apart.
 struct Answers {
   AdmitReason no;
   AdmitReason yes;
@@ -36,8 +36,7 @@ Answers answers_of(const AdmissionOptions& options) {
   return {AdmitReason::kPolicyRefuses, AdmitReason::kPolicyAdmits, kDrawsMax};
 }
 
-// With probation a shadow would be told of a key when it leaves, which is not when the pair is
-// asked.
+// With probation a shadow would learn of a key when it leaves, which is not when the pair is asked.
 std::uint32_t shadow_of(const AdmissionOptions& options) {
   return options.policy == AdmissionPolicy::kProbation ? 0 : options.shadow_one_in;
 }

@@ -74,8 +74,8 @@ class Admission {
 
   // Errors: a policy without a filter.
   Result<void> can_adopt() const;
-  // Takes another cache's memory beside its own; how many of its generations. Errors: those of
-  // can_adopt() and RotatingBloomFilter::adopt().
+  // Takes another cache's memory in addition to its own. Returns the number of its generations.
+  // Errors: those of can_adopt() and RotatingBloomFilter::adopt().
   Result<std::uint32_t> adopt(std::shared_ptr<const filter::AdoptedMemory> memory);
 
   // Adds this shard's figures. `lines_max`: see RotatingBloomFilter::statistics.
@@ -106,7 +106,7 @@ class Admission {
   Settings settings_;
   Policy policy_;
   bool learns_from_hits_ = false;
-  std::uint64_t rule_draws_ = 0;  // of rules with a probability
+  std::uint64_t rule_draws_ = 0;  // drawn by rules with a probability
 };
 
 }  // namespace encore::cache

@@ -64,7 +64,7 @@ class Arc {
   CountedList often_;
   GhostQueue once_ghosts_;
   GhostQueue often_ghosts_;
-  double target_ = 0;  // of once_, in entries
+  double target_ = 0;  // target size of once_, in entries
 };
 static_assert(EvictionOrder<Arc>);
 

@@ -2,10 +2,11 @@
 // and an object that would be that one is not stored at all. The hint of an access is the number of
 // the request that uses the entry next (all ones: none does), so only a simulation can run it.
 //
-// Where all entries have the same charge, in one shard and with nothing that becomes stale, no
-// policy misses less, whatever it admits. Where charges differ MIN is not optimal, and this is no
-// bound but a good guess (sim/replay/offline_bounds.h has bounds): then the largest charge times
-// distance goes, the best of 64 entries drawn by a generator of its own.
+// Belady's MIN. If all entries have the same charge, in one shard and with nothing that becomes
+// stale, no policy misses less, whatever it admits. With different charges MIN is not optimal, and
+// this is a good guess instead of a bound (sim/replay/offline_bounds.h has bounds): it evicts the
+// entry with the largest product of charge and distance, the best of 64 entries drawn by a
+// generator of its own.
 #pragma once
 
 #include "cache/entry_heap.h"

@@ -1,7 +1,7 @@
 // Budget: the bytes that all shards share, and the numbers of the events. Its mutex is taken inside
-// a shard's, never the other way, and is held for a whole change: whoever changes the budget takes
-// the event's number under it, so the order of the numbers is the order of the changes. Why no
-// budget for each shard: docs/decisions/0030.
+// a shard's, never the other way, and is held for a whole change: a change of the budget gets its
+// event's number under it, so the order of the numbers is the order of the changes. Why no budget
+// for each shard: docs/decisions/0030.
 #pragma once
 
 #include <algorithm>

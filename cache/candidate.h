@@ -1,4 +1,4 @@
-// What asks to be stored, as the admission policies see it. Values.
+// A response that may be stored, as the admission policies see it. Values.
 //
 // An admission policy is a class with
 //   would_admit  Pure: whether admit() would say yes now.

@@ -1,6 +1,6 @@
-// What a stored response costs in the proxy's memory, slack of the allocator included: the proxy
-// charges by it, and a simulation that is to decide as the proxy does. Pure functions, thread-safe;
-// the kernel adds its own cost of an entry (Kernel::charge_of_entry).
+// The memory that a stored response costs in the proxy, slack of the allocator included. The proxy
+// charges by it, and so does a simulation that is to decide as the proxy does. Pure functions,
+// thread-safe; the kernel adds its own cost of an entry (Kernel::charge_of_entry).
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 namespace encore::cache {
 
 // The store's bookkeeping; the store asserts that it is of these sizes.
-inline constexpr std::size_t kObjectBytes = 40;  // of each object
-inline constexpr std::size_t kBodyBytes = 120;   // of each body that does not lie in the object
-inline constexpr std::size_t kChunkBytes = 56;   // of each run of it after the first
+inline constexpr std::size_t kObjectBytes = 40;  // per object
+inline constexpr std::size_t kBodyBytes = 120;   // per body that does not lie in the object
+inline constexpr std::size_t kChunkBytes = 56;   // per run of the body after the first
 inline constexpr std::size_t kRunBytesMax = 1024 * 1024;
-// The server's record beside each head.
+// The server's record next to each head.
 inline constexpr std::size_t kRecordBytes = 96;
-// What is reserved for a head before it is made: so much more than was received.
+// Reserved for a head before it is made, in addition to the bytes received.
 inline constexpr std::size_t kHeadGrowthBytes = 64;
 
 // The largest object without its body. One that fits no slot has a run of pages of its own. Why no
@@ -26,7 +26,7 @@ inline constexpr std::size_t kKeyBytesMax = 65535;  // and the longest key text
 // The sizes that decide a charge, all in bytes.
 struct ObjectSizes {
   std::size_t key = 0;     // key text
-  std::size_t meta = 0;    // the server's record beside the head
+  std::size_t meta = 0;    // the server's record next to the head
   std::size_t head = 0;    // prebuilt response head
   std::uint64_t body = 0;  // body as stored
 };

@@ -29,7 +29,7 @@ void read(Reader& reader, DiskPlace& place) {
   place.unit = static_cast<std::uint32_t>(unit);
 }
 
-// Of a record.
+// Flags of a record.
 constexpr std::uint64_t kVisited = 1;
 constexpr std::uint64_t kPart = 2;
 

@@ -1,4 +1,4 @@
-// What callers of the disk tier give the kernel, as bytes for the journal. Pure functions.
+// Encodes and decodes disk decisions for the journal. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace encore::cache {
 
-// Errors of all: not such bytes. What they name is checked against a kernel by whoever uses it.
+// Errors of all decoders: malformed bytes. Callers check the decoded values against a kernel.
 std::string encode_places(std::span<const DiskPlace> places);
 Result<std::vector<DiskPlace>> decode_places(std::string_view bytes);
 
-// Of one disk and segment.
+// Records of one disk and segment.
 std::string encode_records(std::span<const DiskRecord> records);
 Result<std::vector<DiskRecord>> decode_records(std::string_view bytes);
 

@@ -266,7 +266,7 @@ void DiskEntries::apply(EntryRef ref, Verdict verdict, MonotonicTime now, Budget
 
 // --- reclaiming ----------------------------------------------------------------------------------
 
-// Hits on a copy in memory do not come to the entry on disk. Parts have no copies
+// Hits on a copy in memory do not reach the entry on disk. Parts have no copies
 // (docs/decisions/0425).
 std::vector<DiskEntries::Found> DiskEntries::found_in(std::uint16_t disk, std::uint32_t segment,
                                                       std::uint32_t entries_max) const {

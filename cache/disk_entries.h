@@ -3,7 +3,7 @@
 // budget pays for each entry, and the tier knows which records of a segment live. Decides by a
 // DiskPolicy what is re-inserted and promoted. Knows no events and takes no lock.
 //
-// Guarded by the shard's lock. Who passes budget and tier holds their locks as well.
+// Guarded by the shard's lock. A caller that passes budget and tier holds their locks as well.
 #pragma once
 
 #include <cstdint>
@@ -107,7 +107,7 @@ class DiskEntries {
     bool counted = false;  // no more than that
     std::uint64_t moved_bytes = 0;
     std::uint64_t dropped_bytes = 0;
-    std::uint64_t digest = 0;  // of all places
+    std::uint64_t digest = 0;  // over all places
   };
   // At most kReclaimMax entries of the segment that is reclaimed are moved or dropped. REQUIRES: it
   // is this shard's turn (DiskTier::reclaim_shard).

@@ -9,7 +9,7 @@
 namespace encore::cache {
 namespace {
 
-// Where segments begin, so that they meet the borders of what a device erases at once.
+// Alignment of segments, so that they begin at the borders of the blocks that a device erases.
 constexpr std::uint64_t kDataAlign = kMiB;
 
 // Two or three segments of a disk hold nothing: the one that is filled and those that are free. So
@@ -34,7 +34,8 @@ std::uint64_t data_offset_of(std::uint64_t disk_bytes, std::uint64_t segment_byt
                   std::min(segment_bytes, kDataAlign));
 }
 
-// Of so many segments, all in all. What lies before them grows with the whole, but far less.
+// Returns the size of a disk with N segments. The area before the segments grows with the size, but
+// far less.
 std::uint64_t disk_bytes_of(std::uint64_t segments, std::uint64_t segment_bytes) {
   std::uint64_t bytes = 0;
   std::uint64_t last = 0;

@@ -1,5 +1,5 @@
-// How a disk of so many bytes is divided: what lies before its segments, and how many there are.
-// Pure functions, thread-safe. What lies there, proxy/disk knows.
+// Divides a disk of N bytes: the areas before its segments, and the number of segments. Pure
+// functions, thread-safe. proxy/disk knows the contents of those areas.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ inline constexpr std::uint64_t kPurgeBytesMax = 256ULL << 20U;
 
 struct DiskLayout {
   std::uint64_t purge_offset = 0;
-  std::uint64_t purge_bytes = 0;  // of each of two copies
+  std::uint64_t purge_bytes = 0;  // per copy; there are two
   std::uint64_t data_offset = 0;
   std::uint64_t segment_bytes = 0;
   std::uint32_t segments = 0;
   friend bool operator==(const DiskLayout&, const DiskLayout&) = default;
 };
 
-// Segments of a new disk: 64 to 127 of them, as a power of two allows, of at most 64 MiB, 256
-// beyond 4 TiB; of at least 4 MiB, so that they take what large bodies lie in, where that
-// leaves 32.
+// Segments of a new disk: 64 to 127 of them, as a power of two allows, of at most 64 MiB, or 256
+// MiB beyond 4 TiB. They have at least 4 MiB, so that the parts of large bodies fit, if that leaves
+// 32 segments.
 std::uint64_t default_segment_bytes(std::uint64_t disk_bytes);
 
 // Divides a disk of so many bytes into segments of a size that KernelOptions takes. Errors: room
@@ -37,7 +37,7 @@ Result<DiskLayout> lay_out_disk(std::uint64_t disk_bytes, std::uint64_t segment_
 bool fits_empty_segment(std::uint64_t record_bytes, std::uint32_t names_bytes,
                         std::uint64_t segment_bytes);
 
-// What lay_out_disk() can take at all, with segments of some size.
+// The smallest and largest disks that lay_out_disk() accepts, with any size of segments.
 inline constexpr std::uint64_t kDiskBytesMin =
     2 * kSecondSuperblock + 2 * kPurgeBytesMin + kDiskSegmentsMin * kSegmentBytesMin;
 inline constexpr std::uint64_t kDiskBytesMax = kSegmentsMax * kSegmentBytesMax;

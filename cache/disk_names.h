@@ -9,9 +9,9 @@
 
 namespace encore::cache {
 
-// Names that responses usually vary by. Whoever has an origin can use up the numbers with names of
-// his own; each combination of these has a number that is kept for it (kUsualTexts). Why no number
-// is taken back: docs/decisions/0418.
+// Names that responses usually vary by. The owner of an origin can use up the numbers with invented
+// names; each combination of the usual ones has a number reserved for it (kUsualTexts). Why no
+// number is taken back: docs/decisions/0418.
 inline constexpr std::array<std::string_view, 11> kUsualNames = {"accept",
                                                                  "accept-encoding",
                                                                  "accept-language",

@@ -1,8 +1,8 @@
-// Bodies that are longer than one record takes lie on disk in parts: records of kPartBytes of the
-// body each, but for the last one. Part i has the bytes from i * kPartBytes on. A part is in the
-// index under a key of its own, which follows from its object's key, the body's number and i; so
-// parts are placed, moved, lost and found again one by one, and nothing points at a place. Pure
-// functions. Why no record names the places of all: docs/decisions/0140.
+// Bodies too long for one record lie on disk in parts: records of kPartBytes of the body each,
+// except the last. Part i has the bytes from i * kPartBytes on. A part is in the index under a key
+// of its own, derived from its object's key, the body's number and i. So parts are placed, moved,
+// lost and found again one by one, and nothing points at a place. Pure functions. Why no record
+// names the places of all: docs/decisions/0140.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace encore::cache {
 // one of 64 MiB; with 4 MiB each there would be three, and 15. Whole blocks of 64 KiB.
 inline constexpr std::uint64_t kPartBytes = 63 * 64ULL * 1024;
 
-// What is no longer is one record with its head; what is longer lies in parts.
+// A body up to this size is one record with its head; a longer one lies in parts.
 inline constexpr std::uint64_t kWholeBodyMax = 4ULL << 20U;
 
 constexpr std::uint64_t part_count(std::uint64_t body_bytes) {

@@ -1,6 +1,6 @@
-// Where a record lies on a disk. A disk is a row of segments of one size; a segment is a header,
-// records and, at its very end, a footer; a record lies in one segment. Places are decided by the
-// kernel and are a pure function of the order of its calls; whoever writes obeys them. Values.
+// The place of a record on a disk. A disk is a row of segments of one size; a segment is a header,
+// records and, at its very end, a footer; a record lies in one segment. The kernel decides places,
+// as a pure function of the order of its calls; writers obey them. Values.
 #pragma once
 
 #include <bit>
@@ -17,15 +17,15 @@ inline constexpr std::uint32_t kSegmentHeaderBytes = 4096;
 inline constexpr std::uint64_t kSegmentBytesMin = 64ULL << 10U;  // powers of two
 inline constexpr std::uint64_t kSegmentBytesMax = 256ULL << 20U;
 inline constexpr std::uint32_t kDisksMax = 16;
-inline constexpr std::uint32_t kSegmentsMax = 1U << 20U;  // of a disk
+inline constexpr std::uint32_t kSegmentsMax = 1U << 20U;  // per disk
 
 // The footer: a head and its checksum, a line a record, and the texts of the names that records of
 // this segment vary by, each with its number and length.
 inline constexpr std::uint32_t kFooterHeadBytes = 64;
 inline constexpr std::uint32_t kFooterEntryBytes = 48;
-inline constexpr std::uint32_t kFooterNameBytes = 4;   // beside the text
+inline constexpr std::uint32_t kFooterNameBytes = 4;   // in addition to the text
 inline constexpr std::uint32_t kDiskNamesMax = 4096;   // texts, over all disks; number 0: no Vary
-inline constexpr std::uint32_t kNamesBytesMax = 1024;  // of one text
+inline constexpr std::uint32_t kNamesBytesMax = 1024;  // per text
 
 // Bytes of the footer of a segment with so many records, and so many bytes of names (the texts and
 // kFooterNameBytes for each): a multiple of kDiskPage.

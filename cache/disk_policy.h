@@ -1,7 +1,7 @@
-// DiskPolicy: what is decided of objects on disk: which hit brings one into memory (promotion),
-// and, as the oldest segment is reclaimed, in which order its objects are looked at and which of
-// them are written again (re-insertion). Where a record lies is the ring's (SegmentLog), which disk
-// takes it the tier's, and which object is written at all admission's.
+// DiskPolicy: decisions about objects on disk. It decides which hits bring one into memory
+// (promotion) and, when the oldest segment is reclaimed, in which order its objects are inspected
+// and which of them are written again (re-insertion). The ring (SegmentLog) decides where a record
+// lies, the tier which disk takes it, and admission which objects are written.
 //
 // Why it is so: docs/decisions/0465. A policy is a stateless class in a header of its own, and a
 // case of cache/disk_policies.h. It is asked under the locks of a shard, the budget and the tier:
@@ -24,7 +24,8 @@ struct DiskObject {
   // Hits since it was written, or what a move has left of them. A used copy in memory counts two.
   std::uint32_t visits = 0;
   bool in_memory = false;  // as a copy
-  bool part = false;       // of a body: moving some parts, when hardly ever all fit, helps nobody
+  bool part = false;       // a part of a body: moving some parts, when hardly ever all fit, helps
+                           // nobody
   bool being_read = false;
 };
 

@@ -12,9 +12,9 @@
 
 namespace encore::cache {
 
-// What an entry on disk knows of its key: the 64 bits that the index of the memory table makes of
-// it, and its tag there (seven bits, and the highest set). Two keys of which that is the same are
-// told apart by the text in the record.
+// The part of a key that an entry on disk knows: the 64 bits that the memory table's index derives
+// from it, and its tag there (seven bits, and the highest set). The text in the record
+// distinguishes two keys with equal values.
 struct MixedKey {
   std::uint64_t mixed = 0;
   std::uint8_t tag = 0;
@@ -63,7 +63,7 @@ class DiskEntry {
   void set_times(std::uint32_t fresh_until, std::uint32_t keep_until);
 
   std::uint32_t variant = 0;            // the low half
-  EntryRef next_variant = kNoEntry;     // of the same key, stored before this one
+  EntryRef next_variant = kNoEntry;     // an entry of the same key, stored before this one
   EntryRef next_in_segment = kNoEntry;  // in the same part of the segment; free: the next free one
   // REQUIRES: names < kDiskNamesMax.
   std::uint16_t names() const { return static_cast<std::uint16_t>(names_ & kNamesMask); }

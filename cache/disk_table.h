@@ -26,7 +26,7 @@ class DiskTable {
     MonotonicTime keep_until{};
     bool written = false;
     bool visited = false;
-    bool part = false;    // of a body: variant 0, no names
+    bool part = false;    // a part of a body: variant 0, no names
     bool filled = false;  // written for a disk that was never full
   };
 

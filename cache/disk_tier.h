@@ -1,7 +1,7 @@
 // DiskTier: what all shards share of the disks: the rings of segments, the number of the next
 // version, the names that objects vary by, what may be written. Its mutex is taken inside the
-// budget's, and whoever changes anything here takes the event's number under it. What is where of
-// which key is each shard's (DiskTable). Why places are the kernel's to give: docs/decisions/0110.
+// budget's, and a change of anything here gets its event's number under it. Each shard knows where
+// the records of its keys lie (DiskTable). Why the kernel gives the places: docs/decisions/0110.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ class DiskTier {
     std::uint64_t bytes = 0;
     std::uint16_t names = 0;
     bool queue_full = false;
-    bool part = false;   // of a body
+    bool part = false;   // a part of a body
     bool waits = false;  // it is on probation
     MonotonicTime useless_from{};
     MonotonicTime now{};
@@ -66,7 +66,7 @@ class DiskTier {
 
   // --- entries, in bytes of the index ------------------------------------------------------------
 
-  // What is in the index, or was, and where.
+  // An entry that is or was in the index, and its place.
   struct Entry {
     DiskPlace place;
     bool part = false;
@@ -128,7 +128,7 @@ class DiskTier {
   // segment that is being reclaimed, or found without room. Why such records leave first:
   // docs/decisions/0440.
   bool hides_records() const ENCORE_REQUIRES(mutex);
-  // Of two places on one disk the one that was given later.
+  // True if place `a` was given later than `b`; both are on one disk.
   bool is_later(const DiskPlace& a, const DiskPlace& b) const ENCORE_REQUIRES(mutex);
   // Whether a record that was found there may go into the index.
   bool takes_found(const DiskPlace& place) const ENCORE_REQUIRES(mutex);
@@ -180,7 +180,7 @@ class DiskTier {
   std::optional<MonotonicTime> refilled_ ENCORE_GUARDED_BY(mutex);
 
   std::map<std::string, std::uint16_t, std::less<>> numbers_ ENCORE_GUARDED_BY(mutex);
-  std::uint32_t unusual_texts_ ENCORE_GUARDED_BY(mutex) = 0;  // of them
+  std::uint32_t unusual_texts_ ENCORE_GUARDED_BY(mutex) = 0;  // number of texts that are not usual
   // By number; the texts are the map's, which never gives one up.
   std::array<std::atomic<const std::string*>, kDiskNamesMax> texts_{};
 };

@@ -1,5 +1,4 @@
-// The words of the disk tier: what became of an object that was to be written, what is to be moved,
-// what was found at the start. Values.
+// Values of the disk tier: outcomes of writes, objects to move, records found at the start.
 #pragma once
 
 #include <array>
@@ -14,11 +13,11 @@
 
 namespace encore::cache {
 
-// What a commit came to for the disk. kNotWanted: it was not to be written, or was not stored at
-// all. kPlaced: whoever asked writes the record there and then says so (Kernel::written). All
-// others are dropped: it is useless too soon; the caller's queue is full; write_rate_max is used
-// up; no segment is free; it is larger than a segment takes; the index has no room in the memory;
-// the key has as many variants on disk as it may; no disk is in service.
+// Outcomes of a commit for the disk. kNotWanted: the object was not to be written, or was not
+// stored at all. kPlaced: the caller writes the record there and then reports it (Kernel::written).
+// With all others the object is dropped. In order: it expires too soon; the caller's queue is full;
+// write_rate_max is used up; no segment is free. Or it is larger than a segment takes; the index
+// has no space in memory; the key has its maximum of variants on disk; no disk is in service.
 //  enumerator     name
 #define ENCORE_DISK_OUTCOMES(X) \
   X(kNotWanted, "not-wanted")   \
@@ -41,9 +40,9 @@ constexpr std::string_view to_string(DiskOutcome outcome) noexcept {
   return kDiskOutcomeNames[static_cast<std::size_t>(outcome)];
 }
 
-// Why an entry that had been written, or was to be, left the index (but for what was replaced,
-// invalidated or purged). kDropped: its segment was reclaimed and it was not worth a move, or there
-// was no room for it; kOffline: so, and its disk was out of service.
+// Reasons why an entry that had been written, or was to be, left the index, other than replacement,
+// invalidation and purges. kDropped: its segment was reclaimed and it was not worth a move, or
+// there was no space for it. kOffline: the same, but its disk was out of service.
 //  enumerator       name
 #define ENCORE_DISK_LOSSES(X)     \
   X(kWriteFailed, "write-failed") \
@@ -60,16 +59,16 @@ constexpr std::string_view to_string(DiskLoss loss) noexcept {
 #undef ENCORE_NAME
 #undef ENCORE_ENUMERATOR
 
-// What is wanted for a part of a body (cache/disk_parts.h). kPlaced: as with a commit.
+// Request for a place for a part of a body (cache/disk_parts.h). kPlaced: as with a commit.
 struct PartWish {
-  std::uint64_t bytes = 0;  // of the record
+  std::uint64_t bytes = 0;  // size of the record
   bool queue_full = false;  // nothing can be written at the moment
   // Its object is of no use from then on: where that is too soon, no part needs to be written.
   MonotonicTime useless_from = MonotonicTime::max();
 };
 
-// Why a part is not found. kNotWritten: it is on its way to its disk still, while its head may have
-// come to another one; nothing is lost.
+// Why a part is not found. kNotWritten: it is still on its way to its disk, while its head may have
+// reached another one; nothing is lost.
 enum class PartMissing : std::uint8_t { kAbsent, kNotWritten };
 
 // Records of a key that are older than `version` must not be found again after a restart, and the
@@ -80,13 +79,14 @@ struct DiskTombstone {
   friend bool operator==(const DiskTombstone&, const DiskTombstone&) = default;
 };
 
-// What is placed is decided under the kernel's locks and told without them, so it may reach who
-// writes in another order than its places have: `order` brings it back into that.
+// Places are decided under the kernel's locks and reported without them, so a writer may receive
+// them in another order: `order` restores it.
 struct DiskDecision {
   DiskOutcome outcome = DiskOutcome::kNotWanted;
-  DiskPlace place{};          // where it goes
-  SegmentTurn turn{};         // what has to be opened first; sequence 0: nothing
-  std::uint64_t order = 0;    // of all places that the disk has given since the start: 1, 2, ...
+  DiskPlace place{};          // place of the record
+  SegmentTurn turn{};         // segment to open first; sequence 0: none
+  std::uint64_t order = 0;    // number among all places that the disk has given since the start: 1,
+                              // 2, ...
   DiskVersion version = 0;    // the record's
   DiskTombstone tombstone{};  // for this variant alone
 };
@@ -101,20 +101,21 @@ struct DiskMove {
   friend bool operator==(const DiskMove&, const DiskMove&) = default;
 };
 
-// What one step of reclaiming came to.
+// Result of one step of reclaiming.
 struct DiskReclaim {
   // kNothing: no segment has to be reclaimed. kMore: ask again. kDone: nothing of the segment is in
-  // the index any more; once what is to be moved is written, or given up, and nobody reads in the
-  // segment, its header is erased and Kernel::free_segment called.
+  // the index any more. Once the records to move are written or dropped, and nobody reads in the
+  // segment, the caller erases its header and calls Kernel::free_segment.
   enum class State : std::uint8_t { kNothing, kMore, kDone };
   State state = State::kNothing;
   std::uint32_t segment = 0;
-  std::uint64_t sequence = 0;  // of its turn; what was placed there may still be on its way
+  std::uint64_t sequence = 0;  // sequence of the segment's turn; records placed there may still be
+                               // on their way
   std::uint32_t dropped = 0;
-  std::uint32_t parts_dropped = 0;  // of these, parts of bodies
+  std::uint32_t parts_dropped = 0;  // the parts of bodies among `dropped`
   std::vector<DiskMove> moves;
-  // Where a younger segment goes before an older one (the disk has become smaller), older records
-  // of what was dropped may be left: the tombstone is for the key and variant of each of these.
+  // If a younger segment goes before an older one (the disk has become smaller), older records of
+  // the dropped entries may be left: each of these keys and variants needs this tombstone.
   DiskTombstone tombstone{};
   std::vector<DiskPlace> buried;
 };
@@ -125,7 +126,7 @@ struct DiskRecord {
   std::uint32_t variant = 0;  // the low half
   std::uint16_t names = 0;
   bool visited = false;
-  bool part = false;  // of a body: its own key, variant 0, no names, no end of its times
+  bool part = false;  // a part of a body: its own key, variant 0, no names, no end of its times
   DiskPlace place{};
   MonotonicTime fresh_until{};
   MonotonicTime keep_until{};

@@ -1,7 +1,7 @@
 // EntrySlab: the memory of a shard's entries, addressed by 32-bit numbers that stay valid. Chunks
-// of entries are mapped when needed, the lowest free place is taken first, and chunks that have
-// become empty go back to the system, so that a cache of few large objects does not keep the
-// memory of many small ones. Nothing is ever moved or copied. Thread-compatible.
+// of entries are mapped when needed, and the lowest free place is used first. Empty chunks go back
+// to the system, so that a cache of few large objects does not keep the memory of many small ones.
+// Nothing is ever moved or copied. Thread-compatible.
 //
 // An entry has two halves. The hot half is what index and eviction policy read; the cold half is
 // what only stored responses need (payload, variant, times). Without any of these, as in most
@@ -24,7 +24,8 @@ inline constexpr EntryRef kNoEntry = 0xffffffffU;
 
 struct HotEntry {
   filter::Hash128 key;
-  // The eviction policy's own eight bytes: neighbours in its list, or what it makes of them.
+  // The eviction policy's own eight bytes: the adjacent entries in its list, or other data of the
+  // policy.
   EntryRef newer;
   EntryRef older;
   std::uint64_t charge : 40;
@@ -40,7 +41,7 @@ struct ColdEntry {
   std::uint64_t variant;
   MonotonicTime fresh_until;
   std::uint32_t keep_seconds;  // beyond fresh_until, kKeepForever: for ever
-  EntryRef next_variant;       // of the same key, stored before this one
+  EntryRef next_variant;       // an entry of the same key, stored before this one
 };
 static_assert(sizeof(ColdEntry) == 32);
 inline constexpr std::uint32_t kKeepForever = 0xffffffffU;

@@ -13,10 +13,10 @@
 
 namespace encore::cache {
 
-// A reservation that has to evict takes as many kReserve records as critical sections, one a shard
-// or more; the last one tells the outcome. kReload is the new options, kReloadShard their arrival
-// in a shard. kPurge and kPurgeSoftly are one entry each, as a visitor decided. From kWritten on
-// the disk tier: the functions of the kernel that are called so.
+// A reservation that has to evict takes as many kReserve records as critical sections, at least one
+// per shard; the last one has the outcome. kReload is the new options, kReloadShard their arrival
+// in a shard. kPurge and kPurgeSoftly are one entry each, as a visitor decided. From kWritten on,
+// the disk tier: the kernel's functions of these names.
 //  enumerator     name
 #define ENCORE_EVENT_KINDS(X)     \
   X(kLookup, "lookup")            \
@@ -97,9 +97,8 @@ struct Event {
   std::uint64_t sequence = 0;  // from 1, without gaps
   EventKind kind = EventKind::kLookup;
   // The enumerator of the kind's outcome: LookupState, AdmitReason, ReserveOutcome (or one of the
-  // numbers above), CommitOutcome, FreshenOutcome, PartMissing; reload-shard, adopt: 1 where it was
-  // refused; follow: 1 where the rule writes all; leave: 1 where all did, however short they
-  // waited.
+  // numbers above), CommitOutcome, FreshenOutcome, PartMissing. reload-shard, adopt: 1 if it was
+  // refused. follow: 1 if the rule writes all. leave: 1 if all left, however short they waited.
   std::uint8_t outcome = 0;
   bool any_resident = false;  // lookup
   std::uint32_t shard = 0;
@@ -118,7 +117,7 @@ struct Event {
   std::uint32_t requests = 0;
   MonotonicTime fresh_until{};  // lookup: of the selected one; commit, freshen: as given
   MonotonicTime keep_until{};   // part: useless_from
-  // What left the cache: expired, evicted, replaced, removed.
+  // Entries that left the cache: expired, evicted, replaced, removed.
   std::uint32_t removed = 0;
   std::uint64_t freed_bytes = 0;
   std::uint64_t removed_digest = 0;  // exclusive or of a mix of key and variant over them
@@ -137,9 +136,9 @@ struct Event {
   // `removed` and `freed_bytes` are of what was dropped, and the digest is of both.)
   std::uint32_t disk_entries = 0;
   // Borrowed for the call. admit: the key's text, where the filter takes it; reload: the options as
-  // encoded by the journal; disk-reclaim, load, attach: what was given (cache/disk_codec.h); names:
-  // the text. (restore, adopt: charge_bytes and removed_digest are the size and
-  // checksum of the shard's saved state, or of the whole one that was adopted.)
+  // encoded by the journal; disk-reclaim, load, attach: the arguments (cache/disk_codec.h); names:
+  // the text. (restore, adopt: charge_bytes and removed_digest are the size and checksum of the
+  // shard's saved state, or of the whole one that was adopted.)
   std::string_view text{};
 
   friend bool operator==(const Event&, const Event&) = default;

@@ -38,8 +38,8 @@ class Eviction {
   void remove(EntryRef ref, Removal why) {
     std::visit([&](auto& order) { order.remove(ref, why); }, order_);
   }
-  // The entry's charge has become another one. Most orders do not look at it, or not before they
-  // search for a victim.
+  // The entry's charge has changed. Most orders ignore it, or read it only when they search for a
+  // victim.
   void resized(EntryRef ref) {
     std::visit(
         [&](auto& order) {

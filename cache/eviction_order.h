@@ -11,13 +11,13 @@
 
 namespace encore::cache {
 
-// What came with the request that inserts or uses an entry.
+// Properties of the request that inserts or uses an entry.
 struct Access {
   MonotonicTime now{};
   std::uint64_t hint = 0;  // for policies that know the future
 };
 
-// What would become an entry.
+// A candidate for an entry.
 struct Newcomer {
   std::uint64_t charge_bytes = 0;
   std::uint64_t hint = 0;

@@ -17,8 +17,8 @@ namespace encore::cache {
 
 class FrequencySketch {
  public:
-  // Counters for so many keys. What was counted stays: no frequency falls by it, but some may rise
-  // to a neighbour's; where the number of words doubles none does.
+  // Resizes to counters for N keys. Counts stay: no frequency falls by it, but some may rise to
+  // that of another key with the same counter; if the number of words doubles none does.
   void resize(std::uint64_t keys) {
     const std::uint64_t wanted = std::max(keys * kWordsAKey, kWordsMin);
     if (wanted == words_.size()) {
@@ -79,8 +79,8 @@ class FrequencySketch {
     std::size_t word;
     std::uint32_t shift;
   };
-  // Sixteen counters a word; a row has four of them to itself. The word by the hash's high bits, so
-  // that a word of another width has the same hashes as its neighbours before.
+  // Sixteen counters a word; a row has four of them to itself. The hash's high bits choose the
+  // word, so that after a change of the width a word has the hashes of adjacent words before.
   Place place_of(const filter::Hash128& key, std::uint32_t row) const {
     const std::uint64_t h =
         std::rotl(key.lo + row * key.hi, static_cast<int>(17 * row)) * 0x9e3779b97f4a7c15U;
@@ -89,7 +89,8 @@ class FrequencySketch {
   }
   static std::uint64_t larger_counters(std::uint64_t a, std::uint64_t b) {
     std::uint64_t larger = 0;
-    for (const std::uint32_t shift : {0U, kCounterBits}) {  // each other counter, with room beside
+    for (const std::uint32_t shift : {0U, kCounterBits}) {  // every other counter, so that sums
+                                                            // have space
       const std::uint64_t x = a >> shift & 0x0f0f0f0f0f0f0f0fU;
       const std::uint64_t y = b >> shift & 0x0f0f0f0f0f0f0f0fU;
       const std::uint64_t not_less = ((x | 0x1010101010101010U) - y) & 0x1010101010101010U;

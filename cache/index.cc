@@ -63,7 +63,7 @@ typename BasicIndex<Keys>::Place BasicIndex<Keys>::locate(const Key& key,
     Bucket& bucket = segment->buckets[at];
     for (std::uint32_t mask = match(bucket, tag); mask != 0; mask &= mask - 1) {
       const auto way = static_cast<std::uint32_t>(std::countr_zero(mask));
-      // Both halves at once: who finds an entry reads the cold one next.
+      // Prefetches both halves: a caller that finds an entry reads the cold one next.
       keys_.prefetch_rest(bucket.refs[way]);
       if (keys_.is_key_of(bucket.refs[way], key)) {
         return {&bucket.refs[way], segment};
@@ -153,8 +153,8 @@ void BasicIndex<Keys>::erase(const Key& key) {
   }
 }
 
-// Distributes the entries by the first bit that `from` did not look at, or, without `high`, puts
-// them all into `low`.
+// Distributes the entries by the first bit that `from` did not use, or, without `high`, puts them
+// all into `low`.
 template <typename Keys>
 void BasicIndex<Keys>::put_all(const Segment& from, Segment& low, Segment* high) {
   // The keys are all over memory: ask for all before the first is needed.

@@ -48,9 +48,9 @@ class EntryKeys {
   const EntrySlab& slab_;
 };
 
-// The keys of entries on disk. The hash of a key is spread so that of the segments of the index as
-// many are small as are large at any time (as Martin's spiral storage, 1979): an entry costs the
-// same at every size of the whole.
+// The keys of entries on disk. The hash of a key is spread so that at any time as many segments of
+// the index are small as are large (as in Martin's spiral storage, 1979). So an entry costs the
+// same at every size of the index.
 class DiskKeys {
  public:
   using Slab = DiskSlab;
@@ -87,7 +87,7 @@ class BasicIndex {
     const EntryRef* slot = locate(key, Keys::mix(key)).slot;
     return slot == nullptr ? kNoEntry : *slot;
   }
-  // Of a key of which no more is known than that.
+  // Finds a key of which only the mixed form is known.
   EntryRef find_mixed(const MixedKey& key) const;
   // REQUIRES: the key is absent; it is the key of the slab's entry `ref`.
   void insert(const Key& key, EntryRef ref);

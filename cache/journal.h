@@ -40,8 +40,9 @@ std::string encode_reload(const ReloadOptions& options, const filter::Seed& iden
 // Errors: not such bytes. A filter with the identity seed gets `identity`.
 Result<ReloadOptions> decode_reload(std::string_view bytes, const filter::Seed& identity);
 
-// Where the memory that an adopt event names lies: a file beside the journal. It holds the seed of
-// the cache that it came from, and is for the journal's owner alone.
+// Returns the path of the file with the memory that an adopt event names, next to the journal. The
+// file holds the seed of the cache that the memory came from, so only the journal's owner may read
+// it.
 std::string adopted_path(const std::string& journal, std::uint64_t checksum);
 
 // Collects what a kernel does, for a writer thread to take. Thread-safe.

@@ -14,7 +14,7 @@ namespace {
 // Victims of one critical section of a reservation: a few microseconds.
 constexpr std::uint32_t kReserveVictims = 32;
 
-// Whom a lookup asks, in memory and on disk.
+// Selectors of a lookup, in memory and on disk.
 class TakeFirst {
  public:
   explicit TakeFirst(DiskView* found) : found_(found) {}
@@ -61,7 +61,7 @@ bool reads_budget(const Shard& shard) ENCORE_REQUIRES(shard.mutex) {
   return shard.admission.compares() || shard.table.knows_future();
 }
 
-// The budget is looked at only where a decision depends on it.
+// Reads the budget only if a decision depends on it.
 AdmitReason decide(Shard& shard, const Key& key, const AdmitRequest& request, MonotonicTime now,
                    const Budget& budget, std::uint64_t overhead_bytes)
     ENCORE_REQUIRES(shard.mutex, budget.mutex) {
@@ -254,7 +254,7 @@ AdmitReason Kernel::admit(const Key& key, const AdmitRequest& request, Monotonic
   Shard& shard = shard_for(key.hash);
   OptionalLock lock(shard.mutex);
   const bool on_probation = shard.runs_probation();
-  // Whoever reads the budget is numbered under its lock.
+  // An event that reads the budget gets its number under the budget's lock.
   OptionalLock budget_lock(budget_, reads_budget(shard) || on_probation);
   OptionalLock tier_lock(tier_, on_probation);
   std::optional<AdmitReason> decided;

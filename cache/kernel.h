@@ -1,11 +1,12 @@
-// Kernel: the decisions of the cache. What is resident, what is admitted, what is evicted, what is
-// fresh, and whose bytes are whose. It knows no HTTP, no sockets, no clock and no bodies; the
-// proxy and the simulator run this one copy.
+// Kernel: the decisions of the cache. It decides what is resident, admitted, evicted and fresh, and
+// owns the accounting of bytes. It knows no HTTP, no sockets, no clock and no bodies; the proxy and
+// the simulator run this one copy.
 //
 // A stored response is an entry: a variant (64-bit hash) of a primary key, with an opaque payload.
 // The keys are divided over shards, each with its own lock, index, eviction order and admission
 // memory. Thread-safe (with KernelOptions::concurrent); critical sections are short: no I/O, no
-// body copied, no allocation on a hit, work in bounded steps. No two shards are locked at once.
+// body copied, no allocation on a hit, work in bounded steps. No two shards are locked at the same
+// time.
 //
 // Deterministic: the same calls in the same order give the same answers. `now` never runs
 // backwards for one thread; threads may differ a little.
@@ -62,9 +63,9 @@ class Kernel {
 
   // --- requests -------------------------------------------------------------------------------
 
-  // The variants of the key, latest stored first, until the selector takes one; where it takes none
-  // in memory, those on disk. Entries in memory past their keep_until are removed on the way. The
-  // selected one counts as used for the eviction policy. Where the selector is undecided nothing
+  // Offers the variants of the key, latest stored first, until the selector takes one; if it takes
+  // none in memory, those on disk. Entries in memory past their keep_until are removed on the way.
+  // The selected one counts as used for the eviction policy. If the selector is undecided nothing
   // has happened, and nothing is recorded.
   LookupResult lookup(const Key& key, MonotonicTime now, Selector& selector);
   // Takes the first one, whichever it is. `hint` is the eviction policy's, where it wants one;
@@ -72,25 +73,25 @@ class Kernel {
   LookupResult lookup(const Key& key, MonotonicTime now, std::uint64_t hint = 0,
                       DiskView* found = nullptr);
 
-  // Whether admit() would say yes to one request now, as far as can be told: where the size is not
-  // known (0) policies that weigh sizes answer for the smallest, and tinylfu compares with the
-  // victim of its last decision. Pure: nothing is learnt.
+  // True if admit() would say yes to one request now, as far as is known. If the size is unknown
+  // (0), policies that weigh sizes answer for the smallest, and tinylfu compares with the victim of
+  // its last decision. Pure: nothing is learnt.
   bool would_admit(const Key& key, MonotonicTime now, std::uint64_t size_bytes = 0,
                    const AdmissionRule& rule = {}) const;
   // The variants of the key, in memory from the latest stored on and then those written on disk,
   // past their time or not; verdicts are ignored. Pure: nothing counts as used or found, nothing is
   // recorded.
   void peek(const Key& key, Visitor& visitor) const;
-  // What admission remembers of the key, as would_admit() looks at it. Pure.
+  // Returns admission's memory of the key, as would_admit() reads it. Pure.
   Recalled recall(const Key& key, const AdmissionRule& rule = {}) const;
   // A storable response has come: test-and-set. See AdmitRequest for joined requests.
   AdmitReason admit(const Key& key, const AdmitRequest& request, MonotonicTime now);
 
   // Takes bytes from the budget, and evicts for them: in the key's shard first, then in those that
-  // follow. What was used lately goes where nothing else is left in any of them only, and so does
-  // what lies in a shard that holds less than half of its share: where few large objects fill the
-  // memory, a shard may have but one that is asked for all the time. Ask for charge_of_entry() once
-  // for each entry, and for every byte before it is held.
+  // follow. Recently used entries go only if nothing else is left in any shard, and so do the
+  // entries of a shard that holds less than half of its share: if few large objects fill the
+  // memory, a shard may have only one, which is requested all the time. Reserve charge_of_entry()
+  // once for each entry, and every byte before it is allocated.
   ReserveOutcome reserve(const Key& key, std::uint64_t bytes, MonotonicTime now);
   // Bytes that an entry in memory is to grow by, for grow(). Evicting ends when the entry's own
   // turn has come: what was for it is not needed any more. True if they are reserved.
@@ -99,11 +100,11 @@ class Kernel {
   // Gives reserved bytes back.
   void abort(const Key& key, std::uint64_t reserved_bytes, MonotonicTime now);
   // Turns a reservation into an entry, first among the key's variants. A reservation that is too
-  // small is enlarged first, what is left of a larger one goes back. The payload's reference is
-  // the kernel's from now on, if the outcome is kStored or kReplaced.
-  // Where Stored::disk_bytes says so it decides whether and where on disk it is written, too, and
-  // takes charge_of_disk_entry() more; `decision`, if it is not null, says what came of that.
-  // What is Stored::disk_only takes nothing but that, and needs no reservation.
+  // small is enlarged first; the surplus of a larger one goes back. The payload's reference is the
+  // kernel's from now on, if the outcome is kStored or kReplaced. If Stored::disk_bytes is set, it
+  // also decides whether and where on disk the entry is written, and takes charge_of_disk_entry()
+  // more; `decision`, if it is not null, receives the result. An entry that is Stored::disk_only
+  // takes only that, and needs no reservation.
   CommitOutcome commit(const Key& key, const Stored& stored, std::uint64_t reserved_bytes,
                        MonotonicTime now, DiskDecision* decision = nullptr);
   // A validation succeeded: new times, charge and payload for an entry that stays where it is. The
@@ -111,9 +112,9 @@ class Kernel {
   // stays the caller's.
   FreshenOutcome freshen(const Key& key, const Stored& stored, MonotonicTime now);
 
-  // What an entry stands for has become so much larger, where it is still there with this payload;
-  // whether it is. The reservation, which is as large, goes back where it is not. Nothing else of
-  // it changes, neither here nor on disk.
+  // Growth of an entry's payload. It applies if the entry is still there with this payload, and the
+  // function returns whether it is. If it is not, the reservation, which is as large, goes back.
+  // Nothing else of the entry changes, neither here nor on disk.
   struct Growth {
     std::uint64_t variant = 0;
     Payload payload = 0;
@@ -144,24 +145,24 @@ class Kernel {
   // Visits about `slots_max` places and moves the cursor on; false at the end. Entries that stay
   // for the whole round are visited exactly once. Parts of bodies on disk are not visited.
   bool for_each(Cursor& cursor, std::uint32_t slots_max, Visitor& visitor, MonotonicTime now);
-  // What reclaim() has come to.
+  // Result of reclaim().
   enum class Reclaimed : std::uint8_t {
     kAll,      // the cache holds no more than its capacity
-    kSome,     // more can be evicted at once
-    kNothing,  // what is held beyond it is reserved: that has to end first
+    kSome,     // more can be evicted immediately
+    kNothing,  // the excess is reserved: reservations have to end first
   };
   // Evicts while the cache holds more than its capacity (after it was made smaller), at most
   // `victims_max` entries. REQUIRES: victims_max is not 0.
   Reclaimed reclaim(std::uint32_t victims_max, MonotonicTime now);
 
-  // What the memory of entries is wanted for that is no entry: bytes of their charge, and how many
-  // may go for it at most.
+  // Request for memory that entries use, for something else: bytes of their charge, and the most
+  // entries that may be evicted for it.
   struct Room {
     std::uint64_t bytes = 0;
     std::uint32_t victims_max = 0;
   };
-  // Evicts until so much was freed, one shard after the other; each call goes on with the next
-  // one. Nothing is freed where nothing is left to evict.
+  // Evicts until the bytes are freed, one shard after the other; each call goes on with the next
+  // one. Nothing is freed if nothing is left to evict.
   struct Freed {
     std::uint64_t bytes = 0;
     std::uint32_t victims = 0;
@@ -181,9 +182,9 @@ class Kernel {
 
   // --- the disk tier (cache/kernel_disk.cc) -----------------------------------------------------
 
-  // REQUIRES, for all of them: there are disks, and `disk` is one of them. What is decided here is
-  // done by whoever calls, who tells what came of it. Records are told apart by their places; a
-  // record that has gone meanwhile is no error.
+  // REQUIRES, for all of them: there are disks, and `disk` is one of them. The caller carries out
+  // what is decided here, and reports the result. A place identifies a record; it is not an error
+  // if the record has gone meanwhile.
 
   // The number of the names (Vary's text, in its normal form) that objects on disk vary by: 0 for
   // the empty text, nothing where there are too many or it is too long: then it is not written.
@@ -199,22 +200,22 @@ class Kernel {
   DiskTombstone lost(const Key& key, const DiskPlace& place, MonotonicTime now);
 
   // A part of a body (cache/disk_parts.h), under its own key, from before its object is committed.
-  // Where it is placed, kPlaced: whoever asked writes the record there and then says so (written(),
-  // with the part's key). It is never in memory, no response, and nothing that admission knows of;
-  // no tombstone is ever needed for it. What there was of this key is replaced.
+  // If it is placed (kPlaced), the caller writes the record there and then reports it (written(),
+  // with the part's key). A part is never in memory, is not a response, and is unknown to
+  // admission; it never needs a tombstone. It replaces an earlier entry of this key.
   DiskDecision place_part(const Key& part, const PartWish& wish, MonotonicTime now);
   // The longest body that is worth writing in parts: an eighth of the disks in service. More of
   // one object, and it pushes out what is asked for more often, or its own first parts.
   std::uint64_t disk_body_max() const;
-  // Where a part lies, if it is there and written; a head of which one is absent is lost(). Counts
-  // neither as hit nor as miss, and keeps nothing: a part is moved on while it is read, and else
-  // goes with its segment.
+  // Returns the place of a part, if it is there and written; a head with an absent part is lost().
+  // Counts neither as hit nor as miss, and has no effect on re-insertion: a part is re-inserted if
+  // it is being read, and else goes with its segment.
   std::expected<DiskPlace, PartMissing> find_part(const Key& part, MonotonicTime now) const;
 
   // One step of reclaiming the disk's oldest segment: at most kReclaimEntries entries of one shard
-  // are dropped, or moved where they are fresh and were asked for (on disk, or are in memory), as
-  // far as the cap allows; what is being read is always moved, parts of bodies only then. One
-  // caller at a time a disk.
+  // are dropped. Those that are fresh and were requested (on disk, or are in memory) are moved
+  // instead, as far as the cap allows. Records that are being read are always moved, parts of
+  // bodies only then. One caller at a time a disk.
   static constexpr std::uint32_t kReclaimEntries = 256;
   DiskReclaim reclaim_disk(std::uint16_t disk, std::span<const DiskPlace> being_read,
                            MonotonicTime now);
@@ -223,14 +224,14 @@ class Kernel {
   // False where it is not such a segment.
   bool free_segment(std::uint16_t disk, std::uint32_t segment, MonotonicTime now);
 
-  // What was found on a disk at the start, before anything is placed on it: the sequence of each
-  // segment (0: none), and a number that no version on it is above. What lies there is unknown
-  // until it is loaded, newest segment first, and loaded() ends that.
-  // False where something was placed there or attached before, or a number is above kSegmentsMax.
+  // Attaches a disk with the segments found on it at the start, before anything is placed on it:
+  // the sequence of each segment (0: none), and an upper bound of the versions on it. The contents
+  // are unknown until they are loaded, newest segment first; loaded() ends that. Returns false if
+  // something was placed there or attached before, or a number is above kSegmentsMax.
   bool attach(std::uint16_t disk, std::span<const std::uint64_t> sequences, DiskVersion newest,
               MonotonicTime now);
-  // Records of one disk and segment, each in the index if it is the newest of its key and variant
-  // and there is room. What a tombstone or a rule speaks of is not given.
+  // Loads records of one disk and segment. Each enters the index if it is the newest of its key and
+  // variant and there is space. The caller leaves out records that a tombstone or a rule covers.
   DiskLoaded load(std::span<const DiskRecord> records, MonotonicTime now);
   void loaded(std::uint16_t disk, MonotonicTime now);
   // Nothing is placed there any more; reclaim_disk() drops what is there.
@@ -243,21 +244,21 @@ class Kernel {
   // lie in it or before, but for those that are moved later.
   std::uint64_t disk_sequence(std::uint16_t disk) const;
 
-  // The index's bytes for an entry on disk, which a commit takes beside the charge.
+  // The index's bytes for an entry on disk, which a commit takes in addition to the charge.
   std::uint32_t charge_of_disk_entry() const;
   std::uint16_t disks() const { return static_cast<std::uint16_t>(options_.disks.size()); }
 
   // --- operation --------------------------------------------------------------------------------
 
   // New options for the running cache; no entry is lost by it. A smaller capacity takes effect
-  // through reclaim(): until then nothing is added beyond what is held. New filter parameters
-  // begin a new generation, what was remembered stays remembered; another admission policy starts
-  // empty. Entries move to a new eviction policy when they are used, and are evicted in the old
-  // one's order before any others. Errors: as create(); nothing has changed then.
+  // through reclaim(): until then nothing is added. New filter parameters begin a new generation,
+  // and remembered keys stay remembered; another admission policy starts empty. Entries move to a
+  // new eviction policy when they are used, and are evicted in the old one's order before any
+  // others. Errors: as create(); nothing has changed then.
   Result<void> reconfigure(const ReloadOptions& options, MonotonicTime now);
 
-  // What the admission policies remember, versioned and checksummed; it holds the identity seed.
-  // Locks one shard after the other for as long as it takes to copy its filter.
+  // Returns the memory of the admission policies, versioned and checksummed; it holds the identity
+  // seed. Locks one shard after the other for as long as it takes to copy its filter.
   std::string save_admission(MonotonicTime now) const;
   // Errors: damaged, another number of shards or seed, a policy that is not saved (only second-hit
   // and nth-hit are). Shards restored before an error stay restored. Parameters that differ from
@@ -267,12 +268,13 @@ class Kernel {
   // One shard of it, as the saved form has it. REQUIRES: shard < shards().
   std::string save_admission_of(std::uint32_t shard, MonotonicTime now) const;
 
-  // Another cache's memory beside our own, for all shards: its generations become older ones of
-  // each shard's ring (filter/adopted_generations.h). Keys must come with their text from now on.
-  // Errors: a policy without a filter, kAdoptedMax memories that some shard still asks, more bytes
-  // in all than `held_bytes_max`; nothing has changed then. One at a time.
+  // Adds another cache's memory to ours, for all shards: its generations become older ones of each
+  // shard's ring (filter/adopted_generations.h). Keys must come with their text from now on.
+  // Errors: a policy without a filter, kAdoptedMax memories that some shard still queries, more
+  // bytes in all than `held_bytes_max`; nothing has changed then. One at a time.
   struct Adoption {
-    std::uint32_t shards = 0;       // of ours; fewer than all only where a reload came between
+    std::uint32_t shards = 0;       // shards that adopted it; fewer than all only if a reload came
+                                    // between
     std::uint32_t generations = 0;  // that were taken
   };
   Result<Adoption> adopt(const Adoptable& adoptable, std::uint64_t held_bytes_max,
@@ -367,7 +369,7 @@ class Kernel {
   // REQUIRE the shard's lock, which this header cannot name.
   void purge(Shard& shard, std::uint32_t slot, Removals& gone,
              Event& event) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  // What is to be removed on disk as well; no key: nothing.
+  // Entry to remove on disk as well; no key: none.
   struct OnDisk {
     const Key* key = nullptr;
     std::optional<std::uint32_t> variant = std::nullopt;  // else all

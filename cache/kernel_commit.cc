@@ -1,5 +1,5 @@
-// What the kernel does with what has come: it becomes an entry, in memory, on disk or in both, or
-// gives one of them new times.
+// The kernel's handling of responses that have arrived: each becomes an entry, in memory, on disk
+// or in both, or gives one of them new times.
 #include <optional>
 
 #include "cache/budget.h"
@@ -85,7 +85,7 @@ void count_commit(Shard& shard, CommitOutcome outcome, bool disk_only, const Rem
     ENCORE_REQUIRES(shard.mutex) {
   ShardCounters& counters = shard.counters;
   if (is_stored(outcome)) {
-    // What is replaced on disk the tier counts.
+    // The tier counts what is replaced on disk.
     const std::uint32_t replaced = outcome == CommitOutcome::kReplaced && gone.count() != 0 ? 1 : 0;
     counters.commits.add();
     counters.replacements.add(replaced);

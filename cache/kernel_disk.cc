@@ -1,6 +1,6 @@
 // The disks' part of the kernel: locks and events around what DiskEntries does for a shard. Locks,
-// in this order: a shard's, the budget's, the tier's. What changes anything of the tier has its
-// event numbered under the tier's.
+// in this order: a shard's, the budget's, the tier's. A change of the tier has its event numbered
+// under the tier's.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -37,7 +37,7 @@ LookupResult Kernel::lookup_on_disk(Shard& shard, const Key& key, const DiskQues
     (is_fresh ? shard.counters.disk_fresh_hits : shard.counters.disk_stale_hits).add();
     shard.admission.used(key);
   }
-  // What is undecided is recorded only where something has expired on the way: as a miss.
+  // An undecided lookup is recorded only if something has expired on the way: as a miss.
   if (looked.gone.count() != 0 || (hooks_.observer != nullptr && !looked.result.is_undecided)) {
     end_lookup(shard, key, question.now, looked, view.place);
   }
@@ -94,7 +94,7 @@ std::expected<DiskPlace, PartMissing> Kernel::find_part(const Key& part, Monoton
   return found;
 }
 
-// --- what came of writing and reading ------------------------------------------------------------
+// --- results of writing and reading --------------------------------------------------------------
 
 DiskTombstone Kernel::written(const Key& key, const DiskPlace& place, Write write,
                               MonotonicTime now) {

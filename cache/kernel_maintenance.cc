@@ -221,7 +221,7 @@ Result<void> Kernel::reconfigure(const ReloadOptions& options, MonotonicTime now
   if (auto accepted = check_options(options); !accepted) {
     return accepted;
   }
-  // What a shard could refuse beyond that is tried on a filter of its own first.
+  // The reasons for which a shard could refuse are tried on a separate filter first.
   if (auto tried = Admission::create(Admission::settings_of(options_, options), now); !tried) {
     return std::unexpected(tried.error());
   }

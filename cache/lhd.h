@@ -1,9 +1,8 @@
 // LHD: Beckmann, Chen, Cidon: "LHD: improving cache hit rate by maximizing hit density" (NSDI
 // 2018). The entry goes first that is expected to give the fewest hits for the space and the time
 // it will take: hit density = P(it is hit) / (expected time until it is hit or evicted * size).
-// Both are learnt, for each age (accesses since the last use) and class (how far apart the last
-// uses lay), from what became of the entries before. The victim is the lowest of a sample of
-// entries.
+// Both are learnt, for each age (accesses since the last use) and class (distance between the last
+// uses), from the fates of earlier entries. The victim is the lowest of a sample of entries.
 //
 // Unlike the paper's, ages lie in buckets that widen with the age instead of being rescaled, and a
 // prior stands for what was not seen yet: that an entry lives on for as long as it has lived. 24
@@ -20,7 +19,7 @@
 
 namespace encore::cache {
 
-// What LHD learns: hits and evictions by class and age, and the hit density that follows.
+// The statistics of LHD: hits and evictions by class and age, and the hit density that follows.
 // Thread-compatible.
 class HitDensity {
  public:
@@ -88,7 +87,7 @@ class HitDensity {
 
 class Lhd {
  public:
-  // Caches of so many entries are looked at as a whole.
+  // The victim of a cache with at most N entries is chosen among all of them.
   static constexpr std::uint32_t kSample = 64;
 
   explicit Lhd(EntrySlab& slab) : slab_(slab) {}

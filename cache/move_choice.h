@@ -1,9 +1,10 @@
-// MoveChoice: the room for what moves on of a segment that is reclaimed, and two ways to divide it
-// among the shards, whose objects come one shard after the other. Each has its share, and what
-// those before it have left. Or the objects with the most visits move, whatever shard they belong
-// to: the objects of all shards are counted first; then the fewest visits that still move are
-// known, and of those that have just so many each shard gets its share. A share of the whole for
-// each shard would be less than an object where segments are small or shards many.
+// MoveChoice: the budget for the objects of a reclaimed segment that are re-inserted, and two ways
+// to divide it among the shards, whose objects come one shard after the other. In one, each shard
+// has its share, and what the shards before it have left. In the other, the objects with the most
+// visits move, whatever shard they belong to. For that the objects of all shards are counted first.
+// Then the fewest visits that still move are known, and each shard gets its share of the objects
+// with exactly so many. A share of the whole for each shard would be less than an object if
+// segments are small or shards many.
 //
 // Thread-compatible, deterministic.
 #pragma once
@@ -47,7 +48,7 @@ class MoveChoice {
   std::uint32_t fewest_ = 0;                              // with fewer nothing moves
   bool all_fit_ = true;
   std::uint64_t fewest_room_ = 0;   // for those with just the fewest
-  std::uint64_t fewest_taken_ = 0;  // of it
+  std::uint64_t fewest_taken_ = 0;  // part of it
   std::uint64_t taken_bytes_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// A mutex that is not taken where the kernel is confined to one thread (the simulator). What it
-// guards is annotated as with any other.
+// A mutex that is not taken if the kernel is confined to one thread (the simulator). Annotations
+// are those of any other mutex.
 #pragma once
 
 #include <memory>

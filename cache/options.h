@@ -1,4 +1,4 @@
-// What a kernel is made of. Values.
+// Options of a kernel. Values.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ namespace encore::cache {
   X(kLhd, "lhd", Lhd)                 \
   X(kBelady, "belady", Belady)
 
-// What a policy remembers of requests.
+// A policy's memory of requests.
 enum class AdmissionMemory : std::uint8_t {
   kNothing,
   kFilter,  // a rotating Bloom filter, which can be saved
@@ -87,8 +87,8 @@ Result<AdmissionPolicy> parse_admission(std::string_view name);
 
 struct AdmissionOptions {
   AdmissionPolicy policy = AdmissionPolicy::kSecondHit;
-  // One generation of ONE SHARD: second-hit, nth-hit, probation. exact-second-hit takes the
-  // capacity of it. tinylfu: its capacity is the number of requests after which frequencies are
+  // One generation of ONE SHARD, for second-hit, nth-hit and probation. exact-second-hit takes only
+  // its capacity. tinylfu: its capacity is the number of requests after which frequencies are
   // halved, its size that of the doorkeeper. adaptsize: its capacity is the number of requests
   // between two tunings.
   filter::FilterParameters filter{};
@@ -111,7 +111,7 @@ inline constexpr std::uint32_t kEntryOverheadBytes = 76;
 // Charged for each entry on disk; all of them at most this share of the capacity.
 inline constexpr std::uint32_t kDiskEntryBytes = 46;
 inline constexpr std::uint32_t kDiskIndexShare = 2;  // a half
-// Of all disks, what one body takes at most.
+// One body takes at most this part of all disks.
 inline constexpr std::uint32_t kDiskBodyShare = 8;
 inline constexpr std::uint32_t kShardsMax = 256;
 inline constexpr std::uint32_t kVariantsMax = 256;
@@ -124,13 +124,13 @@ struct DiskOptions {
 };
 inline constexpr std::uint32_t kDiskSegmentsMin = 4;
 
-// What is written to disk, and what of it stays.
+// Rules for writing to disk and for re-insertion.
 struct DiskRules {
-  // What is of no use at all sooner than that is not written.
+  // Objects that would expire sooner are not written.
   std::uint32_t life_seconds_min = 60;
   // Bytes a second, over all disks (0: no limit); what is moved counts, but is never refused.
   std::uint64_t write_rate_max = 0;
-  // Of a segment that is reclaimed at most so much is moved on.
+  // The limit of re-insertion, in percent of a reclaimed segment.
   std::uint32_t reinsert_percent = 50;
   friend bool operator==(const DiskRules&, const DiskRules&) = default;
 };
@@ -144,11 +144,11 @@ struct KernelOptions {
   std::uint64_t max_object_bytes = 0;
   std::uint32_t max_object_share = 8;  // an eighth; 1: the whole
   std::uint32_t shards = 16;           // a power of two up to kShardsMax
-  std::uint32_t variants_max = 32;     // of one key, up to kVariantsMax; beyond, the oldest goes
+  std::uint32_t variants_max = 32;     // per key, up to kVariantsMax; beyond, the oldest goes
   std::uint32_t entry_overhead_bytes = kEntryOverheadBytes;
   EvictionPolicy eviction = EvictionPolicy::kSieve;
   AdmissionOptions admission{};
-  filter::Seed identity_seed{};         // of every Key's hash
+  filter::Seed identity_seed{};         // seed of every Key's hash
   std::vector<DiskOptions> disks = {};  // up to kDisksMax; empty: there is no disk tier
   DiskRules disk_rules{};
   // False: confined to one thread, no lock is taken (the simulator).
@@ -156,7 +156,7 @@ struct KernelOptions {
   friend bool operator==(const KernelOptions&, const KernelOptions&) = default;
 };
 
-// What may change at run time; see Kernel::reconfigure().
+// Options that may change at run time; see Kernel::reconfigure().
 struct ReloadOptions {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t max_object_bytes = 0;

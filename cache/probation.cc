@@ -48,7 +48,7 @@ Result<Probation> Probation::create(const Settings& settings, MonotonicTime now)
     return fail("a probation whose pair has the hash " +
                 std::string(to_string(settings.keys.hash)) + ", accepted: xxh3");
   }
-  // No shadow: it would be told of a key when the key leaves, which is not when the pair is asked.
+  // No shadow: it would learn of a key when the key leaves, which is not when the pair is asked.
   auto keys = filter::RotatingBloomFilter::create(
       {.parameters = settings.keys, .identity_seed = settings.keys.seed, .shadow_one_in = 0}, now);
   if (!keys) {

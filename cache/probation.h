@@ -31,7 +31,7 @@ struct ProbationRule {
 // The disks as a decision sees them.
 struct DiskLoad {
   std::uint64_t objects = 0;
-  std::uint64_t bytes = 0;  // of these
+  std::uint64_t bytes = 0;  // bytes of these
   std::uint64_t size_bytes = 0;
   bool full_once = false;  // ever since they were made
 };
@@ -45,9 +45,9 @@ struct DiskLoad {
   X(kAdmitted, "second-request")         \
   X(kKnownTooLarge, "too-large")
 
-// kWaits: it is in memory. kKeyWaits: only its key is, and kKeyStillWaits: was before. kAdmitted:
-// the caller writes it to disk, and it does not go into memory. kKnownTooLarge: its key is known,
-// but the disks do not take its size.
+// kWaits: the object is in memory. kKeyWaits: only its key is, and kKeyStillWaits: was before.
+// kAdmitted: the caller writes it to disk, and it does not go into memory. kKnownTooLarge: its key
+// is known, but the disks do not take its size.
 #define ENCORE_ENUMERATOR(id, name) id,
 enum class ProbationVerdict : std::uint8_t { ENCORE_PROBATION_VERDICTS(ENCORE_ENUMERATOR) };
 #undef ENCORE_ENUMERATOR
@@ -77,10 +77,10 @@ class Probation {
   // `size_bytes` of 0 counts as 1. REQUIRES: find() is null, and it is not on disk.
   ProbationVerdict fetched(const Waiting& object, const DiskLoad& disks, MonotonicTime now);
 
-  // While the memory is too full, or its oldest entry too old: removes that entry. kRemembered: its
-  // key was, and the object, if it is one, is released. kFills: the caller writes the object, for
-  // the disks were never full; kWritten: it does so by a rule that writes all. Nothing if all may
-  // stay.
+  // Removes the oldest entry while the memory is too full, or that entry too old. kRemembered: its
+  // key was remembered, and its object, if it has one, is released. kFills: the caller writes the
+  // object, for the disks were never full; kWritten: it does so by a rule that writes all. Nothing
+  // if all may stay.
   enum class Fate : std::uint8_t { kRemembered, kFills, kWritten };
   struct Leaving {
     Waiting entry;

@@ -40,9 +40,9 @@ class ProbationAdmission {
     return keys_.test_and_set(candidate.key, candidate.now) != filter::Seen::kNew;
   }
 
-  // A miss whose object came. kSecondRequest: it is written and is not on probation. kWaits, kFill
-  // and kWritesAll: it waits, and with the last two is written as well. kKeyWaits: its key does.
-  // kTooLarge: it is known, and no disk takes it.
+  // A miss whose object has arrived. kSecondRequest: it is written and is not on probation. kWaits,
+  // kFill and kWritesAll: it waits, and with the last two is written as well. kKeyWaits: its key
+  // does. kTooLarge: it is known, and no disk takes it.
   struct Fetched {
     const Key& key;
     std::uint64_t size_bytes = 0;  // 0: not known yet
@@ -76,9 +76,10 @@ class ProbationAdmission {
   std::uint64_t generation_capacity(const ProbationView& view) const;
 
   filter::RotatingBloomFilter keys_;
-  WaitingQueue queue_;  // of keys alone; Waiting::payload is the number of the arrival
+  WaitingQueue queue_;  // entries that are keys alone; Waiting::payload is the number of the
+                        // arrival
   bool fill_;
-  double mean_bytes_ = 0;    // of fetched objects
+  double mean_bytes_ = 0;    // mean size of fetched objects
   std::uint64_t sizes_ = 0;  // that it is the mean of
   std::uint64_t fetched_ = 0;
 };

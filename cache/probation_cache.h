@@ -16,8 +16,8 @@
 namespace encore::cache {
 
 struct ProbationCacheSettings {
-  std::uint64_t memory_bytes = 0;  // of what waits
-  std::uint64_t copies_bytes = 0;  // of memory too, for copies of what is hit on disk again
+  std::uint64_t memory_bytes = 0;  // for waiting objects
+  std::uint64_t copies_bytes = 0;  // also memory, for copies of objects that are hit on disk again
   std::uint64_t disk_bytes = 0;
   std::uint64_t segment_bytes = 0;  // 0: a thirty-second of the disk
   double move_share = 0.5;
@@ -40,7 +40,7 @@ enum class ProbationPlace : std::uint8_t { kNowhere, kMemory, kDisk };
 struct ProbationAnswer {
   ProbationPlace found = ProbationPlace::kNowhere;      // kMemory: it waits, or is copied there
   bool was_stale = false;                               // it was validated and is fresh again
-  ProbationVerdict verdict = ProbationVerdict::kWaits;  // where it was found nowhere
+  ProbationVerdict verdict = ProbationVerdict::kWaits;  // verdict if the object was found nowhere
 };
 
 struct ProbationCounts {

@@ -13,7 +13,7 @@ constexpr double kJudgeTurns = 0.25;
 constexpr double kKept = 0.70710678118654752;  // 2^(-1/2)
 // A rule that is cheaper by less is not worth a change of the pair's window.
 constexpr double kCheaper = 0.01;
-// So often the number of objects that the cache holds is looked at.
+// Checks the number of objects in the cache once in so many calls.
 constexpr std::uint64_t kRateEvery = 1024;
 // Another part of the keys than other samples take (SampleOptions::seed).
 constexpr std::uint64_t kSampleSeed = 0x70726f62;

@@ -49,8 +49,8 @@ class ProbationSamples {
 
   struct Settings {
     ProbationCacheSettings whole{};
-    double rate = kRateMax;                            // of the keys
-    double write_cost = 0.3;                           // of a byte written, in bytes fetched
+    double rate = kRateMax;                            // share of the keys
+    double write_cost = 0.3;                           // cost of a byte written, in bytes fetched
     ProbationSample followed = ProbationSample::kOne;  // at the start
   };
   // The rate for a cache that holds so many objects when full.
@@ -67,7 +67,7 @@ class ProbationSamples {
 
   ProbationSample followed() const { return followed_; }
   double rate() const { return settings_.rate; }
-  // A sample's state, for those who look at it.
+  // A sample's state, for inspection.
   struct State {
     double cost = 0;               // in bytes, the latest ones most; without the handicap
     std::uint64_t judgements = 0;  // after which it was followed
@@ -81,7 +81,7 @@ class ProbationSamples {
   struct Tried {
     ProbationCache cache;
     double cost = 0;
-    double charged = 0;  // of all that its cache ever missed and wrote
+    double charged = 0;  // all that its cache ever missed and wrote
     std::uint64_t judgements = 0;
   };
   explicit ProbationSamples(const Settings& settings);
@@ -92,7 +92,7 @@ class ProbationSamples {
   SpatialSample sample_;
   std::vector<Tried> tried_;  // by ProbationSample
   ProbationSample followed_;
-  double turn_bytes_;       // of a sample's cache
+  double turn_bytes_;       // size of a sample's cache
   double asked_bytes_ = 0;  // since the last judgement
 };
 

@@ -14,7 +14,7 @@ namespace encore::cache {
 // How probation is tuned by samples of the traffic (probation_samples.h).
 struct ProbationTuning {
   ProbationCacheSettings whole;  // were all keys in the sample
-  double rate = 0;               // of the keys
+  double rate = 0;               // share of the keys
   double write_cost = 0;
 };
 

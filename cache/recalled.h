@@ -15,7 +15,7 @@ struct Recalled {
   std::uint32_t requests = 0;
   // At which request a key is stored; 0: the policy does not count so.
   std::uint32_t stored_at = 0;
-  // Of a filter: where the last of these requests is.
+  // For a filter: the generation that has the last of these requests.
   filter::Seen seen = filter::Seen::kNew;
 };
 

@@ -45,7 +45,7 @@ class Removals {
     }
   }
 
-  // What has been added so far was evicted for room.
+  // Marks everything added so far as evicted to free space.
   void mark_evicted() { evicted_ = payload_count_; }
 
   std::uint32_t count() const { return count_; }
@@ -56,7 +56,7 @@ class Removals {
   PayloadOwner* owner_;
   std::uint32_t count_ = 0;
   std::uint32_t payload_count_ = 0;
-  std::uint32_t evicted_ = 0;  // of the payloads, the first ones
+  std::uint32_t evicted_ = 0;  // number of payloads that were evicted; they come first
   std::uint64_t bytes_ = 0;
   std::uint64_t digest_ = 0;
   // Not initialised: a lookup that removes nothing must not pay for it.

@@ -105,7 +105,7 @@ std::string figures(const Event& event) {
 
 }  // namespace
 
-// What the replaying kernel says of itself.
+// Records the events of the replaying kernel.
 class Replay::Capture final : public Observer {
  public:
   void record(const Event& event) override {
@@ -270,7 +270,7 @@ Result<void> Replay::dispatch_rare(const Event& event) {
   }
 }
 
-// Whose payload it was the journal does not know, but whether that was the entry's.
+// The journal does not know the payload's owner, but whether it was the entry's.
 void Replay::grow(const Event& event) {
   std::optional<Payload> payload;
   if (event.outcome == kGrown) payload = event.variant;
@@ -337,7 +337,7 @@ Result<void> Replay::dispatch_disk(const Event& event) {
                                event.reserved_bytes, event.now);
       return {};
     case EventKind::kPartFound:
-      // What it came to is the record's outcome, which is compared.
+      // The result is the record's outcome, which is compared.
       std::ignore = kernel_->find_part(key, event.now);
       return {};
     default:
@@ -345,7 +345,7 @@ Result<void> Replay::dispatch_disk(const Event& event) {
   }
 }
 
-// What the caller of the kernel gave stands in the text.
+// The text has the arguments of the kernel's caller.
 Result<void> Replay::dispatch_given(const Event& event) {
   const std::uint16_t disk = event.place.disk;
   switch (event.kind) {

@@ -52,7 +52,7 @@ class Replay {
   std::unique_ptr<Kernel> kernel_;
   filter::Seed identity_;
   FindState find_state_;
-  Adoptable adoptable_;  // of the last adopt event: there is one for each shard
+  Adoptable adoptable_;  // from the last adopt event: there is one for each shard
 };
 
 // "lookup 17 of shard 3: recorded fresh, variant 5; replayed miss", for people.

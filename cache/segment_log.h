@@ -1,6 +1,6 @@
-// SegmentLog: the segments of one disk as a ring: which record lies where, which segment is opened
-// next, and which is reclaimed next. Places are a pure function of the order of calls. Knows no
-// keys; whoever calls says when a record has died. Thread-compatible.
+// SegmentLog: the segments of one disk as a ring: the places of records, the segment to open next,
+// and the one to reclaim next. Places are a pure function of the order of calls. Knows no keys; the
+// caller reports when a record has died. Thread-compatible.
 //
 // A segment is free, then active (one a disk), then sealed; the oldest sealed one is reclaimed and
 // is free again. Segments beyond the end of a disk that was made smaller are reclaimed before any
@@ -18,14 +18,14 @@
 
 namespace encore::cache {
 
-// What a record is written for. The last free segment is for what is moved: else a full disk could
-// not be reclaimed without losing what is worth keeping.
+// The reason for a write. The last free segment is for moved records: else a full disk could not be
+// reclaimed without losing what is worth keeping.
 enum class WriteReason : std::uint8_t { kAdmit, kMove };
 
 struct PlacedRecord {
   DiskPlace place;
   SegmentTurn turn;
-  std::uint64_t order = 0;  // of all that was placed on this disk: 1, 2, ...
+  std::uint64_t order = 0;  // number among all records placed on this disk: 1, 2, ...
 };
 
 class SegmentLog {
@@ -53,7 +53,7 @@ class SegmentLog {
   struct Record {
     std::uint64_t bytes = 0;
     std::uint16_t names = 0;        // number of the names that it varies by, below kDiskNamesMax
-    std::uint32_t names_bytes = 0;  // of their text
+    std::uint32_t names_bytes = 0;  // bytes of their text
     WriteReason why = WriteReason::kAdmit;
   };
   std::optional<PlacedRecord> place(const Record& record);
@@ -85,8 +85,8 @@ class SegmentLog {
   void seal();
   // More or fewer segments, from 1 on. The active one is sealed where it is beyond the end.
   void resize(std::uint32_t segments);
-  // What was found at the start: the sequence of each segment, 0 where there is none. Segments with
-  // one are sealed; the next turn has the highest sequence plus two, for one more may have begun.
+  // Attaches the segments found at the start: the sequence of each, 0 for none. Segments with one
+  // are sealed; the next turn has the highest sequence plus two, for one more may have begun.
   // REQUIRES: nothing was placed; no sequence twice.
   void attach(std::span<const std::uint64_t> sequences);
   bool was_used() const { return sequence_ != 0; }
@@ -105,8 +105,8 @@ class SegmentLog {
   std::uint64_t memory_bytes() const { return segments_.capacity() * sizeof(Segment); }
 
  private:
-  // Where in a segment of so many records and names a further one would lie, in kDiskUnit; nothing
-  // if it does not fit.
+  // The fill of a segment, for a number of records and names. Returns the place of a further
+  // record, in kDiskUnit; nothing if it does not fit.
   struct Filled {
     std::uint32_t used_units = kSegmentHeaderBytes / kDiskUnit;
     FooterContent footer;
@@ -120,14 +120,14 @@ class SegmentLog {
   std::uint32_t wanted_;
   std::vector<Segment> segments_;
   std::uint32_t free_;
-  std::uint32_t cursor_ = 0;  // where the search for a free one begins
+  std::uint32_t cursor_ = 0;  // start of the search for a free segment
   std::optional<std::uint32_t> active_;
   std::uint32_t names_bytes_ = 0;         // in the active one's footer
-  std::bitset<kDiskNamesMax> has_names_;  // whose text is in it
+  std::bitset<kDiskNamesMax> has_names_;  // names with their text in it
   bool turned_ = false;                   // the active one was opened, but not told yet
   std::deque<std::uint32_t> sealed_;      // by sequence
   std::uint64_t sequence_ = 0;            // the highest
-  std::uint64_t order_ = 0;               // of the last one placed
+  std::uint64_t order_ = 0;               // order of the last record placed
   std::uint64_t live_bytes_ = 0;
   std::uint64_t live_records_ = 0;
 };

@@ -38,7 +38,7 @@ Stored stored_of(const ShadowRequest& request, MonotonicTime now) {
           .payload = payload_of(request)};
 }
 
-// Of one kind: requests, or their bytes.
+// Counts in one unit: requests, or their bytes.
 struct Counted {
   std::uint64_t all = 0;
   std::uint64_t requested = 0;

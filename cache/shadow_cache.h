@@ -1,9 +1,9 @@
-// ShadowCache: what a cache of another policy would have done with the same requests. A kernel of
-// its own that holds no bytes, fed with those requests whose keys are in a sample (SHARDS; see
-// spatial_sample.h), as the simulator's replay feeds one: a request for what is there and fresh is
-// a hit; what is stale is validated, found unchanged and fresh again, and no hit; else it is
-// stored, if the policy says so. Of what is purged or invalidated nothing is known here.
-// Thread-compatible, deterministic.
+// ShadowCache: estimates the hits of a cache with another policy on the same requests. It is a
+// separate kernel without bytes, which receives the requests whose keys are in a sample (SHARDS;
+// see spatial_sample.h), as the simulator's replay feeds one. A request for a fresh entry is a hit.
+// A stale entry is validated, found unchanged and made fresh, and is not a hit. Any other object is
+// stored, if the policy says so. Purges and invalidations are unknown here. Thread-compatible,
+// deterministic.
 #pragma once
 
 #include <array>
@@ -23,15 +23,16 @@ namespace encore::cache {
 struct ShadowRequest {
   filter::Hash128 key{};
   std::uint64_t variant = 0;
-  std::uint64_t sent_bytes = 0;    // of the body, as the client gets it
-  std::uint64_t object_bytes = 0;  // of the whole body
-  std::uint64_t charge_bytes = 0;  // of the object, without what the kernel adds for its entry
+  std::uint64_t sent_bytes = 0;    // bytes of the body, as the client gets it
+  std::uint64_t object_bytes = 0;  // size of the whole body
+  std::uint64_t charge_bytes = 0;  // charge of the object, without the kernel's addition for its
+                                   // entry
   std::uint64_t rule = 0;          // AdmissionRule::encoded()
   MonotonicTime now{};
   std::uint32_t fresh_seconds = 0;  // as if it came from its origin now
 };
 
-// Of a sample, or of all requests.
+// Counts of a sample, or of all requests.
 struct ShadowCounts {
   std::uint64_t requests = 0;
   std::uint64_t hits = 0;
@@ -63,17 +64,17 @@ class ShadowCache {
   // REQUIRES: the key is in the sample.
   void feed(const ShadowRequest& request);
 
-  // Of the sample.
+  // Counts of the sample.
   const ShadowCounts& counts() const { return counts_; }
-  // Of all requests, estimated from the sample where there is one. `all` are those that the sample
-  // was drawn from: their requests and bytes are known exactly, so that what the sample has too few
-  // or too many of them counts as hits (SHARDS-adj).
+  // Returns the counts of all requests, estimated from the sample if there is one. `all` are the
+  // counts of the requests that the sample was drawn from. Their requests and bytes are known
+  // exactly, so the difference to the sample's share counts as hits (SHARDS-adj).
   ShadowCounts estimate(const ShadowCounts& all) const;
-  // Hits of requests, and of their bytes. The bounds are 95 % of Student's t over the sample's
-  // eight disjoint parts (the method of random groups; Wolter, "Introduction to Variance
-  // Estimation", 2007, 2.2), with the correction for a sample without replacement; and what
-  // SHARDS-adj has moved the value by is added on that side. What a cache of fewer objects does
-  // otherwise is not in them.
+  // Shares of requests that hit, and of their bytes. The bounds are 95 % of Student's t over the
+  // sample's eight disjoint parts (the method of random groups; Wolter, "Introduction to Variance
+  // Estimation", 2007, 2.2), with the correction for a sample without replacement. The amount by
+  // which SHARDS-adj has moved the value is added on that side. They do not include the different
+  // behaviour of a cache with fewer objects.
   ShadowShare object_hit_ratio(const ShadowCounts& all) const;
   ShadowShare byte_hit_ratio(const ShadowCounts& all) const;
 

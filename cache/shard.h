@@ -24,7 +24,7 @@ struct ShardCounters {
   std::array<Counter, kAdmitReasonCount> admissions;
   Counter objects;
   Counter index_bytes;
-  // Of these lookups those that found it on disk alone, and what DiskCounters calls so.
+  // The lookups that found the entry on disk alone, counted as in DiskCounters.
   Counter disk_fresh_hits;
   Counter disk_stale_hits;
   Counter storable_bytes;

@@ -10,7 +10,7 @@ constexpr std::uint64_t kCopiesShare = 8;
 // More than this of the disks, a sixteenth of both, gains nothing. Why the rest is for copies:
 // docs/decisions/0425.
 constexpr std::uint64_t kWaitingShare = 15;
-// Waiting keys take memory beside the objects', and have their bound of it.
+// Waiting keys take memory in addition to the objects', with a limit of their own.
 constexpr std::uint64_t kKeysShare = 8;
 
 ProbationView view_of(const filter::Hash128& key, const Budget& budget, const DiskTier& tier)

@@ -1,5 +1,5 @@
-// Objects that wait in the memory of shards that run probation in front of disks: which are let in,
-// and which leave first. Whether a key is known is for ProbationAdmission to say.
+// Objects that wait in the memory of shards that run probation in front of disks: which are
+// admitted, and which leave first. ProbationAdmission says whether a key is known.
 #pragma once
 
 #include <cstdint>

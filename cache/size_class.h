@@ -1,8 +1,8 @@
 // The slot sizes of the proxy's store, which decide what an object is charged: a slab of 64 KiB
-// holds n slots of 64 KiB / n. With n in 16 steps a doubling below 4 KiB (all n from 16 to 32,
-// every second to 64, ...) a slot is at most 1/16 larger than what was asked for, 1/32 on average;
-// above 4 KiB n itself is the step, and sizes that leave whole untouched 4-KiB pages at a slab's
-// end stand between. Pure functions, thread-safe.
+// holds n slots of 64 KiB / n. Below 4 KiB n has 16 steps a doubling (all n from 16 to 32, every
+// second to 64, ...), so a slot is at most 1/16 larger than requested, 1/32 on average. Above 4 KiB
+// n itself is the step, with additional sizes that leave whole untouched 4-KiB pages at a slab's
+// end. Pure functions, thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace encore::cache {
 
 inline constexpr std::size_t kOsPageBytes = 4096;
-// What the arena hands out as a slab or as a piece of a body.
+// The unit in which the arena hands out slabs and pieces of a body.
 inline constexpr std::size_t kPageBytes = 64 * 1024;
 // The largest slot; what is larger is a run of pages.
 inline constexpr std::size_t kSlotBytesMax = 16 * 1024;
@@ -31,7 +31,7 @@ std::size_t size_class_count();
 SizeClass size_class(std::size_t index);
 // The smallest class that holds `bytes`. REQUIRES: bytes <= kSlotBytesMax.
 std::size_t size_class_for(std::size_t bytes);
-// What a slot for so many bytes takes. REQUIRES: as size_class_for().
+// Returns the size of the slot for N bytes. REQUIRES: as size_class_for().
 inline std::size_t slot_bytes(std::size_t bytes) {
   return size_class(size_class_for(bytes)).slot_bytes;
 }

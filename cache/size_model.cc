@@ -14,7 +14,7 @@ constexpr double kExponentMax = 150;
 // The time that the counts stand for is 1. Nothing is taken to stay for longer than was watched:
 // else a tiny c, by which the popular would get in some day, looks best.
 constexpr double kTimeMax = 1;
-constexpr std::uint64_t kIdBits = 40;  // of remix(), free: see filter/hash.h
+constexpr std::uint64_t kIdBits = 40;  // bits that remix() leaves free: see filter/hash.h
 
 double resident(double rate_time, double admitted) {
   if (rate_time > kExponentMax) {

@@ -1,10 +1,10 @@
-// SizeModel: which parameter c of the admission probability exp(-size/c) gives the most hits? From
-// a sample of the objects that were asked for, with their sizes and how often, and the model of
-// Berger, Sitaraman, Harchol-Balter: "AdaptSize" (NSDI 2017): requests for an object are a Poisson
-// process of rate r, so an LRU cache of characteristic time T holds it with probability
-// P = p (e^(rT) - 1) / (1 + p (e^(rT) - 1)), where p is its admission probability and T is such
-// that the sum of P * size is the cache's size; hits are the sum of r * P. (Any eviction policy is
-// taken for LRU.)
+// SizeModel: which parameter c of the admission probability exp(-size/c) gives the most hits? It
+// uses a sample of the requested objects, with sizes and numbers of requests, and the model of
+// Berger, Sitaraman, Harchol-Balter: "AdaptSize" (NSDI 2017). Requests for an object are a Poisson
+// process of rate r. So an LRU cache of characteristic time T holds it with probability P = p
+// (e^(rT) - 1) / (1 + p (e^(rT) - 1)), where p is its admission probability and T is such that the
+// sum of P * size is the cache's size; hits are the sum of r * P. (Any eviction policy is taken for
+// LRU.)
 //
 // The sample is bounded, and a tuning is done in steps of one pass over it, so that no request
 // waits for the whole. Deterministic. Thread-compatible.
@@ -40,7 +40,7 @@ class SizeModel {
   bool step();
   double best() const { return best_; }
 
-  // The expected hits of the frozen sample for c, all passes at once. REQUIRES: is_tuning().
+  // The expected hits of the frozen sample for c, all passes in one call. REQUIRES: is_tuning().
   double hits(double c) const;
 
   std::size_t objects() const { return objects_.size(); }

@@ -14,7 +14,7 @@
 namespace encore::cache {
 
 struct SampleOptions {
-  double rate = 1;                // of the objects; 1: all of them
+  double rate = 1;                // share of the objects; 1: all of them
   std::uint64_t objects_max = 0;  // not 0: the rate falls until no more objects than this are kept
   std::uint64_t seed = 1;         // another seed, another sample
 };
@@ -50,7 +50,8 @@ class SpatialSample {
   std::uint64_t seed_;
   std::uint64_t objects_max_;
   std::uint64_t last_;                         // the largest hash that is kept
-  std::priority_queue<std::uint64_t> places_;  // of the objects kept, where their number is limited
+  std::priority_queue<std::uint64_t> places_;  // hashes of the sampled objects, if their number is
+                                               // limited
 };
 
 // The kernel for a sample of that rate: it is so much smaller, and so are its filters and the

@@ -1,4 +1,4 @@
-// What a kernel counts. Values; aggregated over the shards on demand (Kernel::statistics).
+// Counters of a kernel. Values; aggregated over the shards on demand (Kernel::statistics).
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ struct KernelCounters {
   friend bool operator==(const KernelCounters&, const KernelCounters&) = default;
 };
 
-// Of the disk tier, bytes as they are placed (with what pads them).
+// Counters of the disk tier; bytes are counted as placed (with padding).
 //  member           meaning
 #define ENCORE_DISK_COUNTERS(X)                                           \
   X(fresh_hits, "lookups that found a fresh entry on disk alone")         \
@@ -74,7 +74,7 @@ struct DiskCounters {
 #define ENCORE_MEMBER(id, meaning) std::uint64_t id = 0;
   ENCORE_DISK_COUNTERS(ENCORE_MEMBER)
 #undef ENCORE_MEMBER
-  std::array<std::uint64_t, kDiskOutcomeCount> outcomes{};  // of commits, by DiskOutcome
+  std::array<std::uint64_t, kDiskOutcomeCount> outcomes{};  // commits by DiskOutcome
   std::array<std::uint64_t, kDiskLossCount> losses{};       // by DiskLoss
   // The same of parts of bodies, which count in neither.
   std::array<std::uint64_t, kDiskOutcomeCount> part_outcomes{};
@@ -91,7 +91,7 @@ struct DiskStatistics {
     std::uint64_t segment_bytes = 0;
     std::uint64_t objects = 0;
     std::uint64_t parts = 0;
-    std::uint64_t live_bytes = 0;  // of both
+    std::uint64_t live_bytes = 0;  // bytes of both
     std::uint64_t admitted_bytes = 0;
     std::uint64_t moved_bytes = 0;
     bool offline = false;
@@ -102,8 +102,8 @@ struct DiskStatistics {
   };
   DiskCounters counters;
   std::uint64_t entries = 0;
-  std::uint64_t parts = 0;        // of large bodies, beside the entries
-  std::uint64_t index_bytes = 0;  // of both, charged to the capacity
+  std::uint64_t parts = 0;        // parts of large bodies, in addition to the entries
+  std::uint64_t index_bytes = 0;  // bytes of both, charged to the capacity
   std::vector<Disk> disks;        // empty: there is no disk tier
 };
 
@@ -112,13 +112,13 @@ struct KernelStatistics {
   KernelCounters counters;
   std::uint64_t objects = 0;
   std::uint64_t used_bytes = 0;      // entries and reservations
-  std::uint64_t reserved_bytes = 0;  // of these, reservations
+  std::uint64_t reserved_bytes = 0;  // the reservations among these
   std::uint64_t capacity_bytes = 0;
   std::uint64_t max_object_bytes = 0;   // the effective one
   std::uint64_t index_bytes = 0;        // held for entries and index, the filter not included
-  std::uint64_t waiting_objects = 0;    // of the objects, those on probation
+  std::uint64_t waiting_objects = 0;    // the objects that are on probation
   std::uint64_t waiting_bytes = 0;      // their charge
-  std::uint64_t waiting_hits = 0;       // of the hits, those on them
+  std::uint64_t waiting_hits = 0;       // the hits on such objects
   std::uint64_t waiting_max_bytes = 0;  // beyond it the oldest leaves for what comes
   ProbationRule rule{};                 // that probation follows
   DiskStatistics disk;
@@ -130,7 +130,7 @@ struct KernelStatistics {
 struct AdmissionStatistics {
   bool has_filter = false;
   std::vector<filter::GenerationStatistics> generations;
-  std::uint64_t capacity = 0;  // of the current generations
+  std::uint64_t capacity = 0;  // capacity of the current generations
   std::uint64_t insertions = 0;
   std::uint64_t refreshes = 0;
   std::uint64_t rotations = 0;

@@ -53,7 +53,8 @@ class Table {
   void mark_stale(EntryRef ref, MonotonicTime now);
   void erase(EntryRef ref, Removal why, Removals& gone);
 
-  // Where each entry was used since it was last looked at: kSpare evicts none of them, and says so.
+  // Treatment of a pass in which each entry was used since its last inspection: kSpare evicts none
+  // of them, and says so.
   enum class Used : std::uint8_t { kSpare, kEvict };
   // kMore: none yet, ask again.
   enum class Evicted : std::uint8_t { kOne, kMore, kEachUsed, kNothingLeft };
@@ -81,7 +82,7 @@ class Table {
   bool bypasses(const Newcomer& newcomer) { return order_->bypasses(newcomer); }
 
   // Entries move to the new order when they are used; until then the old one gives the victims. A
-  // second change before the first is worked off empties the old order at once.
+  // second change before the first is worked off empties the old order immediately.
   void change_policy(EvictionPolicy policy, const Access& access);
 
   EntryView view(EntryRef ref) const;
@@ -109,10 +110,10 @@ class Table {
   void leave_other_order(EntryRef ref, Removal why);
   // Whether it is the first.
   bool hit(EntryRef ref, const Access& access);
-  // Of the order that gives the victims now.
+  // The victim of the order that gives the victims now.
   EntryRef victim(Used used);
   void unlink_variant(EntryRef ref);
-  // What is past its time from `ref` on, up to `end`.
+  // Erases the expired entries from `ref` on, up to `end`.
   void erase_expired(EntryRef ref, EntryRef end, MonotonicTime now, Removals& gone);
   void drop_beyond(const filter::Hash128& key, const Limits& limits, Removals& gone);
 

@@ -1,6 +1,6 @@
 // 2Q: Johnson, Shasha: "2Q: a low overhead high performance buffer management replacement
-// algorithm" (VLDB 1994), the full version: a FIFO for new entries (a quarter of the cache), ghosts
-// of what left it (half), and an LRU list for what came back.
+// algorithm" (VLDB 1994), the full version. A FIFO for new entries (a quarter of the cache), ghosts
+// of entries that left it (half), and an LRU list for those that came back.
 #pragma once
 
 #include "cache/counted_list.h"

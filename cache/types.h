@@ -16,7 +16,8 @@ namespace encore::cache {
 // A primary key: the identity hash, and (only for a filter with another hash family) its text.
 using Key = filter::HashedKey;
 
-// What an entry stands for, opaque to the kernel: the proxy puts a pointer there, the simulator 0.
+// The object behind an entry, opaque to the kernel: the proxy puts a pointer there, the simulator
+// 0.
 using Payload = std::uint64_t;
 
 // --- outcomes, with the reasons that go to log and counters -------------------------------------
@@ -40,12 +41,12 @@ enum class LookupState : std::uint8_t { kMiss, kFresh, kStale };
   X(kWritesAll, "writes-all", true, kAdmitted)              \
   X(kKeyWaits, "too-large-to-wait", false, kTooLargeToWait)
 
-// Why a response is stored or not. kFirstRequest: remembered, not stored. kResident: a further
-// variant of a resident key, or its replacement; of the policy only a bound of sizes was asked.
-// kFewRequests and kEnoughRequests are those of nth-hit, kPolicyRefuses and kPolicyAdmits of all
-// policies that weigh something else than the number of requests (the eviction policy that knows
-// the future too). kWaits and what follows are those of probation: it is in memory and not on disk;
-// likewise, but on disk as well, for the disk was never full, or for the rule in force writes all;
+// Reasons why a response is stored or not. kFirstRequest: remembered, not stored. kResident: a
+// further variant of a resident key, or its replacement; only the policy's bound of sizes applied.
+// kFewRequests and kEnoughRequests are those of nth-hit, kPolicyRefuses and kPolicyAdmits those of
+// policies that weigh something else than the number of requests (also the eviction policy that
+// knows the future). kWaits and those after it belong to probation. The object is in memory and not
+// on disk; or on disk as well, for the disk was never full, or for the rule in force writes all. Or
 // only its key is in memory, or was remembered.
 enum class AdmitReason : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name, stored, outcome) id,
@@ -56,8 +57,8 @@ enum class AdmitReason : std::uint8_t {
 inline constexpr std::size_t kAdmitReasonCount =
     static_cast<std::size_t>(AdmitReason::kKeyWaits) + 1;  // the last one
 
-// What a request came to whose response was decided on, in the words of who counts: proxy and
-// simulator have an enum each, which names these the same.
+// Returns the counted outcome of a request whose response was decided on. The proxy and the
+// simulator have an enum each, with the same names.
 template <typename Outcome>
 constexpr Outcome outcome_of(AdmitReason reason) {
   constexpr std::array kOutcomes = {
@@ -72,10 +73,11 @@ constexpr Outcome outcome_of(AdmitReason reason) {
 enum class ReserveOutcome : std::uint8_t { kReserved, kTooLarge, kFull };
 
 // kReplaced: the key had this variant. kTooLarge, kFull: not stored, the reservation is given back
-// and the payload stays the caller's. kSuperseded: so, for the record that it was read from is not
-// the key's any more, or it was overtaken. kRefused: it was for the disk only (Stored::disk_only),
-// which does not take it; the disk's decision says why. Nothing is left of the variant then, in
-// memory or on disk: what it was to replace is not what the origin says any more.
+// and the payload stays the caller's. kSuperseded: likewise, because the record that it was read
+// from no longer belongs to the key, or because it was overtaken. kRefused: it was for the disk
+// only (Stored::disk_only), which does not take it; the disk's decision says why. Then nothing is
+// left of the variant, in memory or on disk: the object to be replaced is no longer the origin's
+// response.
 enum class CommitOutcome : std::uint8_t {
   kStored,
   kReplaced,
@@ -131,8 +133,8 @@ struct LookupResult {
   bool is_first_use = false;
 };
 
-// What is asked in the policy's stead, for some requests: a policy without memory of its own, or
-// the rule of nth-hit (2: of second-hit) on the policy's filter, which must have one.
+// A rule that replaces the policy for some requests: a policy without memory of its own, or the
+// rule of nth-hit (2: of second-hit) on the policy's filter, which must have one.
 struct AdmissionRule {
   enum class Kind : std::uint8_t {
     kPolicy,  // none: the policy is asked
@@ -150,7 +152,7 @@ struct AdmissionRule {
   std::uint64_t encoded() const {
     return static_cast<std::uint64_t>(kind) | parameter << kKindBits;
   }
-  // Of a number that is none of these, none.
+  // Returns no rule for a number that is not one of these.
   static AdmissionRule decoded(std::uint64_t number) {
     const std::uint64_t kind = number & ((1U << kKindBits) - 1);
     if (kind > static_cast<std::uint64_t>(Kind::kSizeThreshold)) return {};
@@ -167,7 +169,7 @@ struct AdmissionRule {
 struct AdmitRequest {
   std::uint64_t variant = 0;
   std::uint32_t requests = 1;
-  // Of the whole object, 0 where it is not known yet: policies that weigh sizes then take the
+  // Size of the whole object, 0 if it is not known yet: policies that weigh sizes then assume the
   // largest that may be stored.
   std::uint64_t size_bytes = 0;
   std::uint64_t hint = 0;  // the eviction policy's, where it wants one
@@ -177,10 +179,10 @@ struct AdmitRequest {
   AdmissionRule rule = {};
 };
 
-// Says whether what comes was overtaken by an invalidation while it was on its way. Asked under the
-// shard's lock: cheap, no I/O, nothing of the kernel. Who invalidates says so first and calls the
-// kernel then, so that either it is seen here, or what is stored here is there to be removed. Why
-// not looked for before and after: docs/decisions/0160.
+// Says whether an arriving response was overtaken by an invalidation on its way. Called under the
+// shard's lock: cheap, no I/O, no calls of the kernel. An invalidation is announced before it calls
+// the kernel. So either it is seen here, or the object stored here is there to be removed. Why it
+// is not checked before and after: docs/decisions/0160.
 class Overtaking {
  public:
   virtual ~Overtaking() = default;
@@ -198,11 +200,11 @@ struct Stored {
   MonotonicTime keep_until = MonotonicTime::max();
   Payload payload = 0;
   std::uint64_t hint = 0;  // the eviction policy's, where it wants one
-  // Of its record on disk; 0: it is not written, and what is there of this variant goes.
+  // Size of its record on disk; 0: it is not written, and an older record of this variant goes.
   std::uint64_t disk_bytes = 0;
   std::uint16_t disk_names = 0;  // number of the names that it varies by (Kernel::intern)
   bool disk_queue_full = false;  // nothing can be written at the moment
-  // It is not kept in memory: no charge, no payload. What memory has of the variant goes.
+  // It stays out of memory: no charge, no payload. Memory drops its copy of the variant.
   bool disk_only = false;
   // It is on probation (is_on_probation() of what admit() said): the oldest of these leaves first,
   // whatever is asked for, and its key is remembered then.
@@ -232,7 +234,7 @@ struct DiskView {
   MonotonicTime keep_until{};
 };
 
-// --- what callers implement ---------------------------------------------------------------------
+// --- interfaces that callers implement -----------------------------------------------------------
 
 // Chooses among the variants of a key. Called under the shard's lock: cheap, no locks, no I/O.
 class Selector {
@@ -247,7 +249,7 @@ class Selector {
   virtual bool is_undecided() const { return false; }
 };
 
-// What a selector says of an entry.
+// A selector's answer about an entry.
 enum class Match : std::uint8_t { kNo, kYes, kUndecided };
 
 enum class Verdict : std::uint8_t { kKeep, kRemove, kMarkStale };

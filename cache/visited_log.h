@@ -1,7 +1,7 @@
 // VisitedLog: a disk as a log, without bytes: objects in the order in which they were written, a
-// counter of visits from 0 to 7 for each, and the rule for what is written again when the oldest
-// segment is reclaimed. Objects with two or more visits move to the head, most visits first, with
-// half of their visits, until half a segment was moved; the others are dropped.
+// counter of visits from 0 to 7 for each, and the rule of re-insertion when the oldest segment is
+// reclaimed. Objects with two or more visits move to the head, most visits first, with half of
+// their visits, until half a segment was moved; the others are dropped.
 //
 // A segment is a number of bytes of the log here: objects have no heads and no alignment, and one
 // that is longer than a segment lies in several. Thread-compatible, deterministic.
@@ -44,11 +44,11 @@ class VisitedLog {
   struct Settings {
     std::uint64_t size_bytes = 0;
     std::uint64_t segment_bytes = 0;
-    double move_share = 0.5;  // of a segment
+    double move_share = 0.5;  // share of a segment
   };
   // Sums over the life of the log.
   struct Counts {
-    std::uint64_t first_bytes = 0;  // of kAdmission
+    std::uint64_t first_bytes = 0;  // first bytes, for kAdmission
     std::uint64_t fill_bytes = 0;
     std::uint64_t moved_bytes = 0;
     std::uint64_t objects_written = 0;  // without moves

@@ -5,7 +5,8 @@
 //
 // The sample W, after which all frequencies are halved, is ten times the cache's capacity in
 // entries. A cache of bytes has no such capacity, only an estimate that changes: the entries that
-// it holds at the moment. So W follows at once, up and down, and no power of two comes into it.
+// it holds at the moment. So W follows immediately, up and down, and is not rounded to a power of
+// two.
 #pragma once
 
 #include "cache/counted_list.h"
@@ -90,7 +91,7 @@ class WTinyLfu {
   }
   void count(const filter::Hash128& key) {
     if (total() > sketch_.keys()) {
-      sketch_.resize(2 * sketch_.keys());  // of all widths the one that blurs nothing
+      sketch_.resize(2 * sketch_.keys());  // the one width that blurs nothing
     }
     sketch_.increment(key);
     if (++counted_ >= kSampleAnEntry * total()) {

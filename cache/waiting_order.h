@@ -18,7 +18,7 @@ struct Arrival {
 
 class WaitingOrder {
  public:
-  // The slab is borrowed; an entry that waits has its number where others have their neighbours.
+  // The slab is borrowed; an entry that waits has its number where others have their links.
   explicit WaitingOrder(EntrySlab& slab) : slab_(slab) {}
 
   // The hot half of the entry is complete. REQUIRES: the number is above all that came before.
