@@ -2,7 +2,7 @@
 // it. A value; thread-compatible, confined to its ring.
 //
 // A generation of another ring joins as an older one. It was number i there, of G', and is number
-// max(1, i) here, of G: it leaves after as many rotations of this ring as an older generation of
+// max(1, i) here, of G. It leaves after as many rotations of this ring as an older generation of
 // that number has left here, and never after more than it had left there,
 //
 //   min(G - max(1, i), G' - i).
@@ -18,14 +18,14 @@
 
 namespace encore::filter {
 
-// Memories in one ring. Each costs a look at up to kGenerationsMax lines for each new key.
+// Memories in one ring. Each costs a read of up to kGenerationsMax lines for each new key.
 inline constexpr std::uint32_t kAdoptedMax = 4;
 
 struct AdoptedStatistics {
   std::uint32_t memories = 0;
   std::uint32_t generations = 0;
-  std::uint64_t answers = 0;  // decisions that none but an adopted generation knew the key for
-  double fpr_theory = 0;      // of the adopted ones alone
+  std::uint64_t answers = 0;  // decisions in which only an adopted generation knew the key
+  double fpr_theory = 0;      // rate of the adopted ones alone
   double fpr_bits = 0;
 };
 
@@ -47,7 +47,7 @@ class AdoptedGenerations {
  private:
   struct Adopted {
     std::shared_ptr<const AdoptedMemory> memory;
-    std::uint32_t rotations = 0;    // of the ring, since it came
+    std::uint32_t rotations = 0;    // rotations of the ring, since it came
     std::uint32_t generations = 0;  // that have not left
   };
   std::vector<Adopted> memories_;

@@ -147,7 +147,7 @@ void AdoptedMemory::read_rates() {
 }
 
 bool AdoptedMemory::test(const HashedKey& key, std::uint32_t newest) const {
-  // Whatever it is called by, a key stays in one shard.
+  // A key stays in one shard, under whichever alias.
   const Alias alias = read_alias(key.bytes);
   const Hash128 identity = hash_key(HashFamily::kXxh3, identity_seed_, alias.key);
   const Shard& shard = shards_[shard_of(identity, shards())];

@@ -24,13 +24,13 @@ namespace encore::filter {
 struct SavedFilter;
 struct SavedGeneration;
 
-// What answers yes to more keys than this that it was never told is no memory.
+// A memory with a higher false-positive rate is useless and is refused.
 inline constexpr double kAdoptedFprMax = 0.5;
 
 class AdoptedMemory {
  public:
   struct Source {
-    Seed identity_seed;                        // of the other cache
+    Seed identity_seed;                        // seed of the other cache
     std::span<const std::string_view> shards;  // RotatingBloomFilter::save() of each, in order
   };
   // Errors: no power of two of shards from 1 to 256, one that is damaged, was filled under another
@@ -45,7 +45,7 @@ class AdoptedMemory {
   // Whether one of the newest so many generations has the key. REQUIRES: `key.bytes` is its text.
   bool test(const HashedKey& key, std::uint32_t newest) const;
 
-  // Of one generation, over all shards.
+  // Sums of one generation, over all shards.
   struct Sums {
     std::uint64_t bits = 0;
     std::uint64_t insertions = 0;

@@ -123,7 +123,7 @@ Result<ScalableOptions> growing(const AnyFilterOptions& options) {
                          .tightening = scalable ? options.tightening : 1};
 }
 
-// What plain and counting filters have in common.
+// Fields that plain and counting filters have in common.
 template <typename T>
 AnyFilterInfo info_of_one(const T& filter) {
   const FilterParameters& parameters = filter.parameters();
@@ -150,7 +150,7 @@ AnyFilterInfo info_of(const CountingFilter& filter) {
   AnyFilterInfo info = info_of_one(filter);
   info.keys = filter.keys();
   info.kind = FilterKind::kCounting;
-  // Without memory to look at the bits: what as many keys as there seem to be give.
+  // Without memory to read the bits: the rate that as many keys as there seem to be give.
   info.fpr_now = filter.fpr_from_bits().value_or(
       std::isfinite(info.keys_estimated) ? fpr(filter.parameters().shape(), info.keys_estimated)
                                          : 1.0);

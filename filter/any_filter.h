@@ -1,6 +1,6 @@
-// AnyFilter: a filter whose kind is chosen at run time, by key bytes. What tools and resources work
-// with; the hot path of the proxy has its own (RotatingBloomFilter). Thread-compatible. Movable,
-// not copyable.
+// AnyFilter: a filter whose kind is chosen at run time, by key bytes. Tools and resources use it;
+// the hot path of the proxy has its own (RotatingBloomFilter). Thread-compatible. Movable, not
+// copyable.
 #pragma once
 
 #include <cstdint>
@@ -30,20 +30,21 @@ Result<FilterKind> parse_kind(std::string_view name);
 struct AnyFilterOptions {
   FilterKind kind = FilterKind::kPlain;
   // bits 0: the size that `capacity` and `fpr` need; hashes 0: the number that is best for it.
-  // capacity 0, with bits: where half of them are set. scalable, growable: bits 0, and hashes 0 or
-  // 8 with split, for each slice has its own; capacity is the first slice's.
+  // capacity 0, with bits: where half of them are set. With scalable and growable: bits 0, and
+  // hashes 0 or 8 with split, for each slice has its own; capacity is the first slice's.
   FilterParameters parameters;
   // 0 < fpr < 1 with bits 0; not looked at with bits. scalable: never exceeded, at any size;
   // growable: of each slice.
   double fpr = 0;
   double growth = 2;                   // scalable: of the slices' capacities, 1 to kGrowthMax
   double tightening = 0.85;            // scalable: of their rates, above 0, below 1
-  std::uint64_t memory_bytes_max = 0;  // of the filter as it is made; 0: what there is
+  std::uint64_t memory_bytes_max = 0;  // limit for the filter as it is made; 0: the memory that
+                                       // there is
 };
 
 struct AnyFilterInfo {
   FilterKind kind = FilterKind::kPlain;
-  FilterParameters parameters;  // of slices: the last one's, with the bits of all
+  FilterParameters parameters;  // with slices: the last one's, with the bits of all
   std::uint64_t capacity = 0;   // keys that it is made for; of slices: of those that there are
   std::uint64_t set_bits = 0;
   double fill = 0;            // set_bits / bits
@@ -64,8 +65,7 @@ class AnyFilter {
   // True if the key was new. It is there now.
   bool add(std::string_view key);
   bool test(std::string_view key) const;
-  // Batched: memory is on its way before the first key is looked at. REQUIRES: out is as long as
-  // keys.
+  // Batched: memory is on its way before the first key is tested. REQUIRES: out is as long as keys.
   void test(std::span<const std::string_view> keys, std::span<bool> out) const;
   // True if the key was there; false leaves the filter as it is. Errors: a kind without removal.
   Result<bool> remove(std::string_view key);

@@ -218,7 +218,7 @@ double BloomFilter::fill() const {
   return static_cast<double>(set_bits()) / static_cast<double>(parameters_.bits);
 }
 
-// Of the 2^20 values of a field those that lead to a set bit.
+// Returns the share of the 2^20 values of a field that lead to a set bit.
 double BloomFilter::share_reached_by_fields() const {
   const std::uint64_t often = kFields20Bits % parameters_.bits;
   std::uint64_t set_often = 0;

@@ -19,7 +19,7 @@
 
 namespace encore::filter {
 
-// Where indices come from that are not cut from a Hash128: fills `out` with indices below `bits`.
+// A source of indices that are not cut from a Hash128: fills `out` with indices below `bits`.
 template <typename T>
 concept IndexSource = requires(const T& source, std::uint64_t bits, std::span<std::uint64_t> out) {
   source.indices(bits, out);
@@ -52,9 +52,9 @@ class BloomFilter {
   // True if the key was there already (or is a false positive). It is there now.
   bool test_and_set(const Hash128& hash);
   bool test(const Hash128& hash) const;
-  // Batched: every line is on its way from memory before the first is looked at.
-  // REQUIRES: out is as long as hashes; for a list of hashes as for one, the filter's hash is not
-  // one that lists indices.
+  // Batched: every line is on its way from memory before the first is read. REQUIRES: out is as
+  // long as hashes; for a list of hashes as for one, the filter's hash is not one that lists
+  // indices.
   void test_and_set(std::span<const Hash128> hashes, std::span<bool> out);
   void test(std::span<const Hash128> hashes, std::span<bool> out) const;
 
@@ -123,7 +123,7 @@ class BloomFilter {
     return hash_key(parameters_.hash, parameters_.seed, key);
   }
   double share_reached_by_fields() const;
-  // Where the hash lists them: the key's indices, in `room`.
+  // The key's indices, in `room`, if the hash lists them.
   std::span<const std::uint64_t> list_of(std::string_view key,
                                          std::span<std::uint64_t, kHashesMax> room) const;
 

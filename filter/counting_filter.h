@@ -1,12 +1,12 @@
 // CountingFilter: a Bloom filter that can forget (Fan, Cao, Almeida, Broder 2000). Removing a key
 // that was never added, but tests positive, lowers counters of other keys: they may be lost. Remove
-// only what was added, once for each time that add() said it was new. Each position
-// has a counter of four bits instead of a bit: four times the memory of a plain filter, of which
-// plain() gives one. Of any layout. Thread-compatible. Movable, not copyable.
+// only keys that were added, once for each time that add() said they were new. Each position has a
+// counter of four bits instead of a bit: four times the memory of a plain filter, and plain()
+// returns such a filter. Any layout is possible. Thread-compatible. Movable, not copyable.
 //
-// A counter that has come to 15 stays there: how much more it has counted is not known, so it is
-// never lowered again, and a key that needs it is never lost. What it stays for are false
-// positives, in numbers that counting_theory.h gives: at half fill about 1e-15 of the counters.
+// A counter that has reached 15 stays there: how much more it has counted is not known, so it is
+// never lowered again, and a key that needs it is never lost. Such counters cause false positives,
+// in numbers that counting_theory.h gives: at half fill about 1e-15 of the counters.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,7 @@ double tail(const Throws& throws, double first, Weight weight) {
   if (throws.hit >= 1) {
     return weight(throws.count);
   }
-  // What is thirty standard deviations below the mean does not count.
+  // Terms thirty standard deviations below the mean do not count.
   const double mean = throws.count * throws.hit;
   const double start = std::max(first, std::floor(mean - 30 * std::sqrt(mean)));
   double sum = 0;

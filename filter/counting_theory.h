@@ -1,6 +1,6 @@
-// What theory says of a counting filter's counters (Fan, Cao, Almeida, Broder 2000): how many keys
-// one of them counts, and how often that is more than four bits hold. Pure functions, thread-safe.
-// The false-positive rate is that of a plain filter of the same shape (theory.h).
+// Theory of a counting filter's counters (Fan, Cao, Almeida, Broder 2000): the number of keys that
+// one of them counts, and how often it exceeds four bits. Pure functions, thread-safe. The
+// false-positive rate is that of a plain filter of the same shape (theory.h).
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // False-positive rates where the usual formulas are only near: small filters, small blocks.
 //
 // The formula (1 - (1 - 1/m)^(kn))^k is the k-th power of the expected fill, E[X/m]^k; a key that
-// was never inserted tests positive with E[(X/m)^k], which is larger (Bose et al. 2008). Of a
-// filter of 800,000 bits the difference is in the fifth digit, of a block of 512 bits it is 1.2 %
-// at k = 7, of 100 bits with k = 40 a multiple.
+// was never inserted tests positive with E[(X/m)^k], which is larger (Bose et al. 2008). For a
+// filter of 800,000 bits the difference is in the fifth digit, for a block of 512 bits it is 1.2 %
+// at k = 7, for 100 bits with k = 40 a multiple.
 //
 // k draws from m cells have d different ones with probability D(d), and t throws hit d given cells
 // with probability A(t, d):

@@ -61,8 +61,8 @@ class GenerationBits {
   // Leaves of a line what the given one has as well. REQUIRES: as read_line.
   void intersect_line(std::uint64_t i, const std::uint64_t* in);
 
-  // For a decision on two generations at once (RotatingBloomFilter): the first line, what works on
-  // lines, and the count that it keeps up.
+  // For a joint decision on two generations (RotatingBloomFilter): the first line, the functions
+  // for lines, and the count that the decision keeps up.
   std::uint64_t* words() const { return words_; }
   const SplitKernel& split() const { return *split_; }
   std::uint64_t& set_bits_counter() { return set_bits_; }

@@ -1,7 +1,7 @@
 // Hash families of the filter: from a key's bytes to 128 bits, or to a list of indices.
 // Pure functions, thread-safe.
 //
-// Who uses which bits. A filter takes its indices from `lo` and `hi` themselves. Whatever splits
+// The use of the bits. A filter takes its indices from `lo` and `hi` themselves. Code that splits
 // the keys *before* they reach a filter must not take bits from there, or the keys of one part
 // would crowd one part of the filter. It takes them from remix():
 //
@@ -33,18 +33,18 @@ struct Seed {
   friend bool operator==(const Seed&, const Seed&) = default;
 };
 
-// xxh3: XXH3, 128 bits, seeded with seed.lo, the result masked with seed.hi; the default.
-// murmur3: MurmurHash3 x64 128, started at (seed.lo, seed.hi); the published function where both
-// halves are the same 32-bit number. siphash: SipHash-2-4, 128 bits, the seed is its key; where
-// clients are hostile. md5, sha1, sha512: the first 128 bits of the digest, in little-endian
-// fields, of the seed's 16 bytes (left out where the seed is zero) and the key; for study.
+// xxh3: XXH3, 128 bits, seeded with seed.lo, the result masked with seed.hi; the default. murmur3:
+// MurmurHash3 x64 128, started at (seed.lo, seed.hi); the published function where both halves are
+// the same 32-bit number. siphash: SipHash-2-4, 128 bits, the seed is its key; for hostile clients.
+// md5, sha1, sha512: the first 128 bits of the digest, in little-endian fields, of the seed's 16
+// bytes (left out where the seed is zero) and the key; for study.
 //
 // Three have no 128 bits that a filter cuts its indices from, but list them (lists_indices), for
-// classic filters only. chained: value i is the seed of value i + 1, as Apache Hadoop does; XXH3,
-// 64 bits. sha1-fields20: the digest's 160 bits in eight fields of 20, from the left, each mod m;
-// the published form of J. Gregorio's "Bloom Filter Resources" (2008). squid-md5: the key is a URL;
-// the four big-endian words of the MD5 of one byte, the number that GET has in Squid, and the URL,
-// each mod m, as in Squid's cache digests. Neither has a seed.
+// classic filters only. With chained, value i is the seed of value i + 1, as Apache Hadoop does;
+// XXH3, 64 bits. sha1-fields20: the digest's 160 bits in eight fields of 20, from the left, each
+// mod m; the published form of J. Gregorio's "Bloom Filter Resources" (2008). squid-md5: the key is
+// a URL; the four big-endian words of the MD5 of one byte, the number that GET has in Squid, and
+// the URL, each mod m, as in Squid's cache digests. Neither has a seed.
 enum class HashFamily : std::uint8_t {
   kXxh3,
   kMurmur3,
@@ -64,11 +64,11 @@ constexpr bool lists_indices(HashFamily family) noexcept {
          family == HashFamily::kSquidMd5;
 }
 
-// What sha1-fields20 reaches: so many indices, each below 2^20.
+// The limit of sha1-fields20: so many indices, each below 2^20.
 inline constexpr std::uint32_t kFields20Max = 8;
 inline constexpr std::uint64_t kFields20Bits = std::uint64_t{1} << 20U;
-// What squid-md5 has: so many indices, and whole bytes of fewer bits than these, for Squid counts
-// them in an int.
+// The limits of squid-md5: so many indices, and whole bytes of fewer bits than these, for Squid
+// counts them in an int.
 inline constexpr std::uint32_t kSquidHashes = 4;
 inline constexpr std::uint64_t kSquidBitsMax = std::uint64_t{1} << 31U;
 

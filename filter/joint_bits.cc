@@ -66,7 +66,7 @@ std::uint64_t bits_inside(std::uint64_t i, std::uint64_t first, std::uint64_t la
   return bits;
 }
 
-// Of the positions [first, last), in at most `lines_max` lines.
+// Counts the positions [first, last), in at most `lines_max` lines.
 void count_range(std::uint64_t first, std::uint64_t last, std::uint64_t lines_max, Counts& counts) {
   counts.clear();
   const std::uint64_t start = first / kLineBits;
@@ -158,7 +158,7 @@ double fpr_from_bits(Generations generations, std::uint64_t lines_max) {
       break;
   }
   all_to_some(probability);
-  // (A sample of the overlap beside exact counts of set bits may leave the range a little.)
+  // (A sample of the overlap, with exact counts of set bits, may leave the range a little.)
   return std::clamp(probability.back(), 0.0, 1.0);
 }
 

@@ -1,9 +1,9 @@
 // The false-positive rate that generations have by their bits, all together. Pure functions;
 // thread-compatible as the bits are.
 //
-// The generations of a ring are not independent: a key that was refreshed sets the same bits in
-// two of them, and a key that is inserted only where no other generation has it avoids theirs. So
-// a probe is answered by all generations of a set T at once with probability
+// The generations of a ring are not independent: a key that was refreshed sets the same bits in two
+// of them, and a key that is inserted only where no other generation has it avoids theirs. So a
+// probe is answered by all generations of a set T together with probability
 //
 //   P_T = o_T^k                 classic: o_T the share of positions that are set in all of T (AND)
 //   P_T = product of o_T,s      partitioned: o_T in each slice
@@ -22,8 +22,8 @@
 
 namespace encore::filter {
 
-// More generations are not taken together: their sets are 2^G. What lies further apart than this
-// counts as independent, which is an upper bound where keys are refreshed.
+// More generations are not taken together: their sets are 2^G. Generations further apart than this
+// count as independent, which is an upper bound if keys are refreshed.
 inline constexpr std::uint32_t kJointMax = 8;
 
 using Generations = std::span<const GenerationBits* const>;

@@ -23,10 +23,11 @@ struct CombinedBits {
   std::uint64_t second = 0;
   std::uint64_t either = 0;
 };
-// How many keys two filters have in common that were counted to have `first` and `second`: by the
-// bits of both and of their OR, whose errors are much the same and cancel, and no more than the
-// fewer of both. A filter whose bits are all in the other one has all its keys there; a saturated
-// OR says nothing, and the fewer of both are taken. A union has the sum less these.
+// Returns the number of keys that two filters have in common, which were counted to have `first`
+// and `second`. It follows from the bits of both and of their OR, whose errors are much the same
+// and cancel, and is at most the smaller of both. A filter whose bits are all in the other one has
+// all its keys there; a saturated OR says nothing, and the smaller of both is returned. A union has
+// the sum less these.
 std::uint64_t keys_in_common(const FilterShape& shape, const CombinedBits& bits,
                              std::uint64_t first, std::uint64_t second);
 

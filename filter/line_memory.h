@@ -44,7 +44,7 @@ class LineMemory {
     std::swap(mapped_, other.mapped_);
   }
   std::uint64_t* words_ = nullptr;
-  void* base_ = nullptr;  // of what was allocated or mapped
+  void* base_ = nullptr;  // address of the allocation or mapping
   std::uint64_t size_bytes_ = 0;
   bool mapped_ = false;
 };

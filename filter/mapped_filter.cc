@@ -150,7 +150,7 @@ bool MappedFilter::add(std::string_view key) {
   if (filter_.test(key)) {
     return false;
   }
-  // What fails here fails again, and is told, in sync().
+  // A failure here occurs again in sync(), which reports it.
   static_cast<void>(begin_writing());
   return filter_.add(key);
 }

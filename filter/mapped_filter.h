@@ -1,19 +1,19 @@
-// MappedFilter: a saved plain filter that is used where it lies: the file is mapped into memory, so
-// that one of many gigabytes is there at once, takes memory only for what is looked at, and is
-// shared by all processes that have it open. One of them may write. Thread-compatible. Movable, not
-// copyable. Linux, and processors that store the lower byte first. No other kind: of a ring or a
-// filter of slices, lines do not lie at multiples of their size in the file.
+// MappedFilter: a saved plain filter that is used in its file. The file is mapped into memory. So
+// one of many gigabytes is available immediately, takes memory only for the pages that are read,
+// and is shared by all processes that have it open. One of them may write. Thread-compatible.
+// Movable, not copyable. Linux, and processors that store the lower byte first. No other kind: in
+// the file of a ring or a filter of slices, lines do not lie at multiples of their size.
 //
-// What is checked. On opening always: the header (saved_filter.h), that the file has exactly the
-// size that follows from it, and that nobody left it half written. The checksum over all of it,
-// bits beyond the end and the count of set bits only by verify(), which reads the whole file.
+// Checks. Opening always checks the header (saved_filter.h), that the file has exactly the size
+// that follows from it, and that no writer left it half written. The checksum over all of it, bits
+// beyond the end and the count of set bits only by verify(), which reads the whole file.
 //
 // A writer first marks the header as being written, and writes that through to the disk; sync()
-// brings counts and checksum up to date and takes the mark away: without it at the end the file is
-// left as one that is not whole. A file with the mark that nobody holds open for writing is torn
-// and refused. While a writer has it, readers see what it adds; the counts that they know are those
-// of the last sync(). A file that someone else shortens while it is mapped ends the process
-// (SIGBUS): replace such a file by renaming, never in place.
+// brings counts and checksum up to date and removes the mark: without it at the end the file stays
+// marked as incomplete. A file with the mark that nobody holds open for writing is torn and
+// refused. While a writer has it, readers see what it adds; the counts that they know are those of
+// the last sync(). A file that someone else shortens while it is mapped ends the process (SIGBUS):
+// replace such a file by renaming, never in place.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// What a Squid digest can be.
+// Checks that a Squid digest can have these parameters.
 Result<void> check_squid(const FilterParameters& parameters) {
   if (parameters.hashes != kSquidHashes) {
     return fail("hash squid-md5 with " + std::to_string(parameters.hashes) +
@@ -32,7 +32,7 @@ Result<void> check_squid(const FilterParameters& parameters) {
   return {};
 }
 
-// What a hash family that lists indices asks for.
+// Checks the requirements of a hash family that lists indices.
 Result<void> check_lists(const FilterParameters& parameters) {
   const std::string name(to_string(parameters.hash));
   if (parameters.layout != Layout::kClassic) {

@@ -1,4 +1,4 @@
-// What a filter is made of: layout, size, number of hashes, hash family, seed. Values.
+// Parameters of a filter: layout, size, number of hashes, hash family, seed. Values.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ Result<Layout> parse_layout(std::string_view name);
 inline constexpr std::uint32_t kHashesMax = 1024;
 inline constexpr std::uint32_t kSplitHashes = 8;
 inline constexpr std::uint64_t kLineBits = 512;
-inline constexpr std::uint32_t kGenerationsMax = 16;               // of a ring
+inline constexpr std::uint32_t kGenerationsMax = 16;               // in a ring
 inline constexpr std::uint64_t kBitsMax = std::uint64_t{1} << 42;  // half a tebibyte
 
-// What theory needs to know of a filter.
+// The properties of a filter that theory needs.
 struct FilterShape {
   Layout layout = Layout::kSplit;
   std::uint64_t bits = 0;
@@ -48,11 +48,11 @@ struct FilterParameters {
   friend bool operator==(const FilterParameters&, const FilterParameters&) = default;
 };
 
-// The parameters with `bits` rounded up to what the layout can use: a multiple of k (partitioned)
-// or of 512 (blocked, split), or of 8 (squid-md5). Errors: bits 0 or above kBitsMax, hashes 0 or
-// above kHashesMax, k other than 8 with split, capacity 0, a partitioned filter with fewer bits
-// than slices; a hash family that lists indices with another layout than classic, and sha1-fields20
-// or squid-md5 with a seed or more than they reach.
+// Returns the parameters with `bits` rounded up to a size that the layout can use: a multiple of k
+// (partitioned) or of 512 (blocked, split), or of 8 (squid-md5). Errors: bits 0 or above kBitsMax,
+// hashes 0 or above kHashesMax, k other than 8 with split, capacity 0, a partitioned filter with
+// fewer bits than slices. Also a hash family that lists indices with another layout than classic,
+// and sha1-fields20 or squid-md5 with a seed or above their limits.
 Result<FilterParameters> checked(FilterParameters parameters);
 
 // Whether a position means the same in filters of both parameters, whatever their capacities.

@@ -36,7 +36,7 @@ struct KeyPositions {
   std::uint32_t hashes = 0;
   std::uint64_t bits = 0;
   std::uint64_t slice = 0;  // partitioned: positions a slice
-  std::uint64_t lines = 0;  // of kLineBits positions
+  std::uint64_t lines = 0;  // lines with kLineBits positions
 
  private:
   static constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15U;

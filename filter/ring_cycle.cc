@@ -10,7 +10,7 @@ namespace encore::filter {
 namespace {
 
 // A ring without refresh that rotates until nothing changes any more. The generations that
-// RingTheory takes together, and the others beside them.
+// RingTheory takes together, and the others separately.
 class WithoutRefresh {
  public:
   explicit WithoutRefresh(const Ring& ring)

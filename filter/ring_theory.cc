@@ -14,7 +14,7 @@ namespace {
 constexpr double kStepsACycle = 16;
 constexpr double kStepsMax = 64;
 
-// What one key sets of the positions that its line (its slice, the filter) has unset.
+// The share of the unset positions of its line (its slice, the filter) that one key sets.
 double share_set_by_key(const FilterShape& shape) {
   const double k = shape.hashes;
   const auto m = static_cast<double>(shape.bits);
@@ -133,7 +133,7 @@ RingTheory::Sets RingTheory::all(const Sets& positions) const {
 }
 
 // Blocked and split: o_T^k C_T. A key with the pattern P in a line sets a share h of what is set in
-// all of T but those of P that are in T, and not in all of T; with Poisson numbers of keys l_P the
+// all of T but those of P that are in T, and not in all of T. With Poisson numbers of keys l_P the
 // variance of o_T over the lines is, to first order, the sum of l_P h^2 (o_(T without P) - o_T)^2.
 void RingTheory::spread_over_lines(const Sets& positions, const Sets& shares,
                                    Sets& probabilities) const {

@@ -2,30 +2,31 @@
 // positions is set in which of them, and from that p. A value; thread-compatible.
 //
 // Generation 0 is the current one, g was current g rotations ago. x_P is the expected share of
-// positions that are set in exactly the generations P; z_S = sum of x_P over P without S the share
-// that is set in none of S, o_T = sum over P with all of T the share that is set in all of T. With
-// n(S) the distinct keys in any of S, z_S = e^(-b n(S)), where b is what one key sets of what is
-// unset: -k ln(1 - 1/m) for classic, -ln(1 - k/m) for partitioned, (1 - (1 - 1/512)^k) 512/m for
-// blocked, 8/m for split. For the pair of nA and nB keys, r of them in both, that is
+// positions that are set in exactly the generations P. The share that is set in none of S is z_S =
+// sum of x_P over P without S; the share that is set in all of T is o_T = sum of x_P over P with
+// all of T. With n(S) the distinct keys in any of S, z_S = e^(-b n(S)), and b is the share of the
+// unset positions that one key sets. b is -k ln(1 - 1/m) for classic, -ln(1 - k/m) for partitioned,
+// (1 - (1 - 1/512)^k) 512/m for blocked, 8/m for split. For the pair of nA and nB keys, r of them
+// in both, that is
 //
 //   o = 1 - e^(-b nA) - e^(-b nB) + e^(-b (nA + nB - r)),    p = a^k + b^k - o^k.
 //
-// What is known is not n(S), but what a ring counts: insertions, and which generations had the key.
+// The ring does not know n(S), but counts insertions, and which generations had the key.
 //
-// With refresh every key that is presented has its bits in generation 0 afterwards. Of those that
-// no generation of W holds in truth, dn, a share 1 - p_(W and 0) is answered for by none of W and
-// by 0 neither, and is seen as an insertion with no answer from W: dn = di(W) / (1 - p_(W and 0)),
-// and z_(W and 0) shrinks by b dn. Keys that are refreshed although they are new are so accounted
-// for; at k = 1, where a position is a key, the result is what the bits hold, exactly.
+// With refresh every key that is presented has its bits in generation 0 afterwards. Let dn be the
+// keys that no generation of W truly holds. A share 1 - p_(W and 0) of them gets no answer from W
+// or 0, and counts as an insertion with no answer from W. So dn = di(W) / (1 - p_(W and 0)), and
+// z_(W and 0) shrinks by b dn. Keys that are refreshed although they are new are so accounted for;
+// at k = 1, where a position is a key, the result is what the bits hold, exactly.
 //
 // Without refresh a key is inserted only if no generation answers for it, so its bits avoid those
-// that are set: with e keys presented, de = di / (1 - p), a position with the pattern P in the
+// that are set. With e keys presented, de = di / (1 - p), a position with the pattern P in the
 // older generations is set at the rate b u_P, u_P = sum over T in P of (-1)^|T| P_T / o_T. The
 // generations are then less alike than independent ones; at k = 1 no position is set in two.
 //
 // p is the inclusion and exclusion of P_T = o_T^k. Blocked and split: a line holds a Poisson number
-// of keys of each kind, and P_T = E[o_T^k] = o_T^k C_T; for a single generation C comes from the
-// sum over the counts (theory.h), for sets ln C_T is taken proportional to the relative variance of
+// of keys of each kind, and P_T = E[o_T^k] = o_T^k C_T. For a single generation C comes from the
+// sum over the counts (theory.h); for sets ln C_T is taken proportional to the relative variance of
 // o_T over the lines, which is right for independent generations and for equal ones.
 #pragma once
 
@@ -39,7 +40,7 @@
 namespace encore::filter {
 
 struct RingTheoryOptions {
-  FilterShape shape;  // of one generation
+  FilterShape shape;  // shape of one generation
   double capacity = 0;
   // Taken together: at most kJointMax, the newest. The caller takes others for independent.
   std::uint32_t generations = 2;

@@ -223,7 +223,7 @@ Seen RotatingBloomFilter::decide_watched(const HashedKey& key, MonotonicTime now
 
 void RotatingBloomFilter::tell_shadow(const HashedKey& key, const Decision& decision,
                                       double expected) {
-  // What stays in an adopted generation is nothing that the shadow follows.
+  // The shadow does not follow a key that stays in an adopted generation.
   if (decision.held_in < generations_.size()) {
     shadow_->told(
         key.hash,
@@ -295,9 +295,9 @@ void RotatingBloomFilter::test_and_set(std::span<const HashedKey> keys, Monotoni
   }
 }
 
-// Decides the first of the keys, or as many of them as need no look at anything between one and the
-// next: none that the shadow wants to be told of, and no rotation before the last of them.
-// Returns how many. REQUIRES: keys is not empty.
+// Decides the first of the keys, or as many of them as need no check between one and the next: none
+// that the shadow wants to know, and no rotation before the last of them. Returns how many.
+// REQUIRES: keys is not empty.
 std::size_t RotatingBloomFilter::decide_run(std::span<const HashedKey> keys, MonotonicTime now,
                                             std::span<Seen> out) {
   std::size_t count = 0;
@@ -442,7 +442,7 @@ RotatingStatistics RotatingBloomFilter::statistics(std::uint64_t lines_max) cons
          .fill =
              static_cast<double>(bits.set_bits()) / static_cast<double>(generation.parameters.bits),
          .fpr_theory = generation.bank.curve->at(static_cast<double>(generation.insertions))});
-    // Generations of one bank are neighbours in the ring.
+    // Generations of one bank are adjacent in the ring.
     if (generation.bank.memory.get() != counted) {
       counted = generation.bank.memory.get();
       statistics.memory_bytes += counted->size_bytes();

@@ -41,7 +41,8 @@ struct SavedGeneration;
 std::string_view to_string(Seen seen) noexcept;
 
 struct RotatingOptions {
-  FilterParameters parameters;  // of one generation of this filter (of one shard, in a cache)
+  FilterParameters parameters;  // parameters of one generation of this filter (of one shard, in a
+                                // cache)
   std::uint32_t generations = 2;
   bool refresh = true;
   Nanoseconds rotate_after{0};  // 0: by count alone
@@ -64,7 +65,7 @@ struct RotatingStatistics {
   std::uint64_t insertions = 0;                   // over all time, refreshes included
   std::uint64_t refreshes = 0;
   std::uint64_t rotations = 0;
-  double fpr_theory = 0;      // of all generations, from what was inserted and refreshed
+  double fpr_theory = 0;      // rate of all generations, from the keys inserted and refreshed
   double fpr_bits = 0;        // by the bits, of a sample of the lines
   AdoptedStatistics adopted;  // fpr_theory and fpr_bits above are with them
   MeasuredFpr measured;
@@ -83,7 +84,7 @@ class RotatingBloomFilter {
 
   // Was it there? It is now (kOlder without refresh: it stays where it is).
   Seen test_and_set(const HashedKey& key, MonotonicTime now);
-  // Batched: the lines of the keys that follow are on their way while one is looked at. The same
+  // Batched: the lines of the keys that follow are on their way while one is tested. The same
   // answers as one by one. REQUIRES: out is as long as keys.
   void test_and_set(std::span<const HashedKey> keys, MonotonicTime now, std::span<Seen> out);
   // test_and_set() for callers whose generations have a changing capacity: the current generation
@@ -121,9 +122,9 @@ class RotatingBloomFilter {
   void set_rotate_after(Nanoseconds rotate_after);
 
   // The memory's generations are older ones of this ring from now on, as many of them as it
-  // returns; nothing of its own is forgotten. Keys must come with their text while they are there.
-  // They are not saved. The shadow measures again when they and what they let in are gone. Errors:
-  // as AdoptedGenerations::add().
+  // returns; its own generations stay. Keys must come with their text while the adopted ones are
+  // there. They are not saved. The shadow measures again when they and the keys that they answered
+  // for are gone. Errors: as AdoptedGenerations::add().
   Result<std::uint32_t> adopt(std::shared_ptr<const AdoptedMemory> memory);
 
   // Options as in force; `parameters` are the current generation's, rounded as checked() does.
@@ -131,13 +132,13 @@ class RotatingBloomFilter {
   // `lines_max` bounds the work for fpr_bits, in lines a generation.
   RotatingStatistics statistics(std::uint64_t lines_max = 4096) const;
   // p of all generations together. By theory: expected of generations that share the keys that were
-  // refreshed (ring_theory.h); by the bits: joint_bits.h. Generations of another make than their
-  // neighbours, or more than kJointMax apart, count as independent of them.
+  // refreshed (ring_theory.h); by the bits: joint_bits.h. Generations with other parameters than
+  // the adjacent ones, or more than kJointMax apart, count as independent of them.
   double fpr_theory() const;
   double fpr_from_bits(std::uint64_t lines_max = 4096) const;
-  // The same in parts, for callers that ask for every request: p of the older generations, the
-  // share of the current one's p that they answer as well, which moves slowly, and p of the current
-  // one alone, which is cheap for classic. Together: older + (1 - shared) current.
+  // The same in parts, for callers that read it at every request. The parts are p of the older
+  // generations, the share of the current one's p that they answer as well, which moves slowly, and
+  // p of the current one alone, which is cheap for classic. Together: older + (1 - shared) current.
   struct BitsReading {
     double older = 0;
     double shared = 0;
@@ -148,14 +149,14 @@ class RotatingBloomFilter {
   // every 32nd of a cycle, and only the fill is of this moment.
   double follow_theory();
   std::uint64_t rotations() const { return rotations_; }
-  // Of the current generation.
+  // Insertions into the current generation.
   std::uint64_t current_insertions() const { return generations_.front().insertions; }
 
   // Versioned and checksummed bytes with parameters, seeds, fill and bits of every generation (not
   // the shadow). They hold the seed: a file of them is for its owner alone.
   std::string save(MonotonicTime now) const;
-  // What of RotatingOptions is not saved: refresh, rotate_after, shadow_one_in.
-  // Errors: anything damaged, of another version, or above `bits_max` for one generation. Never
+  // The members of RotatingOptions that are not saved: refresh, rotate_after, shadow_one_in.
+  // Errors: damaged data, of another version, or above `bits_max` for one generation. Never
   // allocates more than a small multiple of the size of `bytes`. The shadow starts to measure when
   // the loaded generations are gone.
   struct LoadOptions {
@@ -199,12 +200,12 @@ class RotatingBloomFilter {
     Seen seen = Seen::kNew;
     std::uint32_t held_in = 0;  // the generation that holds the key now
     bool inserted = false;
-    bool adopted = false;  // none but an adopted generation had it
+    bool adopted = false;  // only an adopted generation had it
 
     // An insertion as theory counts it: a key that was adopted is as good as new to our own.
     Seen known() const { return adopted ? Seen::kNew : seen; }
   };
-  // What theory has been told of the current generation, and what it made of it.
+  // The state of the current generation that theory has received, and its result.
   struct Followed {
     std::uint64_t insertions = 0;
     std::uint64_t refreshes = 0;
@@ -221,7 +222,7 @@ class RotatingBloomFilter {
   Decision decide(const HashedKey& key);
   bool is_adopted(const HashedKey& key) const { return !adopted_.empty() && adopted_.test(key); }
   void prefetch_each(const Hash128& hash) const;
-  // A decision that the shadow is told of.
+  // Decides and reports the decision to the shadow.
   Seen decide_watched(const HashedKey& key, MonotonicTime now);
   Seen decide_slowly(const HashedKey& key, MonotonicTime now);
   void tell_shadow(const HashedKey& key, const Decision& decision, double expected);
@@ -248,14 +249,15 @@ class RotatingBloomFilter {
   FastPath fast_;
   RotatingOptions options_;
   std::vector<Generation> generations_;   // current first
-  MonotonicTime started_;                 // of the current generation
+  MonotonicTime started_;                 // start of the current generation
   bool dirty_ = false;                    // some generation is being cleared
-  std::uint64_t earlier_insertions_ = 0;  // of generations that are no longer current
+  std::uint64_t earlier_insertions_ = 0;  // insertions into generations that are no longer current
   std::uint64_t refreshes_ = 0;
   std::uint64_t rotations_ = 0;
-  RingTheory theory_;  // of the generations of the current make
+  RingTheory theory_;  // theory of the generations with the current parameters
   Followed followed_;
-  std::vector<double> answered_;  // by the older generations that answered, since theory was told
+  std::vector<double> answered_;  // by the older generations that answered, since theory was last
+                                  // updated
   std::optional<Shadow> shadow_;
   AdoptedGenerations adopted_;
   std::uint64_t adopted_answers_ = 0;

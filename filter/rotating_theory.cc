@@ -6,8 +6,8 @@
 namespace encore::filter {
 namespace {
 
-// Theory is told of insertions after this share of a generation's capacity, where it is asked for
-// every request: what generations share moves slowly.
+// Theory receives insertions after this share of a generation's capacity, if it is read at every
+// request: the generations' overlap moves slowly.
 constexpr std::uint64_t kTellingsACycle = 32;
 
 // The share of the current generation's p that others answer as well, where it adds so much to
@@ -38,8 +38,8 @@ void RotatingBloomFilter::restart_theory() {
   followed_ = {.refreshes = refreshes_};
 }
 
-// What was inserted in the current generation since theory was told, by the sets of older
-// generations that answered. Of a pair the fast path counts no more than is wanted here.
+// Returns the insertions into the current generation since theory was last updated, by the sets of
+// older generations that answered. For a pair the fast path counts no more than is needed here.
 std::vector<double> RotatingBloomFilter::untold() const {
   if (!answered_.empty()) return answered_;
   const auto inserted = static_cast<double>(generations_.front().insertions - followed_.insertions);
@@ -58,7 +58,7 @@ void RotatingBloomFilter::resume_theory(const std::vector<double>& positions) {
     for (std::uint32_t i = 0; i < joint(0); ++i) {
       together.push_back(&generations_[i].bits);
     }
-    // Of generations of another make nothing is set here.
+    // Generations with other parameters set nothing here.
     std::vector<double> shares = shares_set_in_all(together, UINT64_MAX);
     shares.resize(theory_.positions().size(), 0.0);
     theory_.set_shares_in_all(std::move(shares));

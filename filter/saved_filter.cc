@@ -117,12 +117,12 @@ std::uint64_t line_bytes(SavedKind kind, const FilterParameters& parameters) {
   return (bits + kLineBits - 1) / kLineBits * kLineBytes;
 }
 
-// Of a ring of so many generations.
+// Bytes of the positions of a ring of N generations.
 std::size_t positions_bytes(std::uint32_t generations) {
   return sizeof(std::uint64_t) << std::min(generations, kJointMax);
 }
 
-// Of what follows the lines.
+// Bytes of the data after the lines.
 std::size_t tail_bytes(SavedKind kind, std::uint32_t version, std::uint32_t generations) {
   if (kind == SavedKind::kScalable) {
     return kGrowthBytes;
@@ -205,7 +205,7 @@ Result<std::vector<double>> take_positions(std::string_view bytes) {
   return positions;
 }
 
-// What is said of each generation, without its lines; how many bytes those are.
+// Reads the description of each generation, without its lines; returns the size of the lines.
 Result<std::uint64_t> take_generations(Reader& reader, std::uint32_t count,
                                        const DecodeLimits& limits, SavedFilter& saved) {
   // kBitsMax bits in at most 1024 generations: the sum stays far below 2^64.

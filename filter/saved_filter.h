@@ -28,16 +28,17 @@ namespace encore::filter {
 
 enum class SavedKind : std::uint32_t { kSingle = 1, kRing = 2, kScalable = 3, kCounting = 4 };
 
-// Of a file that is written in place (MappedFilter): one that is being written is no saved filter.
+// State of a file that is written in place (MappedFilter): one that is being written is not a saved
+// filter.
 enum class SavedState : std::uint32_t { kWhole = 0, kBeingWritten = 1 };
 
-// Where things lie in the saved form of a single filter; the lines at a multiple of their size.
+// Offsets in the saved form of a single filter; the lines lie at a multiple of their size.
 inline constexpr std::size_t kSavedStateAt = 20;
 inline constexpr std::size_t kSavedInsertionsAt = 112;
 inline constexpr std::size_t kSavedSetBitsAt = 120;
 inline constexpr std::size_t kSavedLinesAt = 128;
 
-// Of a saved filter, at most.
+// Maximum in a saved filter.
 inline constexpr std::uint32_t kSavedGenerationsMax = 1024;
 
 struct SavedGeneration {
@@ -58,19 +59,19 @@ struct SavedGrowth {
 struct SavedFilter {
   SavedKind kind = SavedKind::kSingle;
   Seed identity_seed;
-  std::uint64_t insertions = 0;  // of a counting filter: keys that are in it
-  std::uint64_t refreshes = 0;   // of a counting filter: overflows
+  std::uint64_t insertions = 0;  // in a counting filter: keys that are in it
+  std::uint64_t refreshes = 0;   // in a counting filter: overflows
   std::uint64_t rotations = 0;
-  std::uint64_t age_ns = 0;  // of the current generation
+  std::uint64_t age_ns = 0;  // age of the current generation
   std::vector<SavedGeneration> generations;
   std::vector<double> positions;  // empty: saved by version 1, or no ring
-  SavedGrowth growth;             // of a scalable filter; what it says is not looked at
+  SavedGrowth growth;             // in a scalable filter; its content is not checked
 };
 
 // `bits` are those of the generations, in their order.
 std::string encode(const SavedFilter& saved, const std::vector<const GenerationBits*>& bits);
-// The same for what is kept elsewhere: read(i, words) copies line i, eight words. REQUIRES: one for
-// each generation, which knows as many lines as the kind has for its parameters.
+// The same for lines that are elsewhere: read(i, words) copies line i, eight words. REQUIRES: one
+// for each generation, which knows as many lines as the kind has for its parameters.
 using ReadLine = std::function<void(std::uint64_t i, std::uint64_t* words)>;
 std::string encode(const SavedFilter& saved, std::span<const ReadLine> reads);
 
@@ -80,8 +81,7 @@ std::string encode_head(const SavedFilter& saved);
 std::uint64_t saved_size(const FilterParameters& parameters);
 std::uint64_t saved_size_min();
 
-// The kind that the header states; nothing else is looked at. Errors: no such magic, a kind that
-// there is not.
+// The kind that the header states; nothing else is checked. Errors: a wrong magic, an unknown kind.
 Result<SavedKind> saved_kind(std::string_view bytes);
 
 struct DecodeLimits {
@@ -93,16 +93,16 @@ struct DecodeLimits {
   bool may_be_marked = false;  // as being written
 };
 // Errors: too short or long, no such magic, another version or kind, a checksum that does not
-// match, positions that are no shares, parameters that checked() refuses or that are not as it
-// rounds them, counts that cannot be, a size above the limit. `bytes` must outlive the result.
+// match, positions that are not shares. Also parameters that checked() refuses or that are not as
+// it rounds them, impossible counts, a size above the limit. `bytes` must outlive the result.
 Result<SavedFilter> decode(std::string_view bytes, const DecodeLimits& limits);
 
-// What comes before the lines, and what follows from it.
+// The data before the lines, and the sizes that follow from it.
 struct SavedHead {
   SavedFilter saved;  // its generations without their lines
   std::uint32_t version = 0;
   std::uint64_t lines_at = 0;
-  std::uint64_t size = 0;  // of all
+  std::uint64_t size = 0;  // the whole size
 };
 // Reads no more than that of `bytes`. Errors: those of decode() that can be known.
 Result<SavedHead> decode_head(std::string_view bytes, const DecodeLimits& limits);
@@ -115,7 +115,7 @@ Result<std::uint64_t> stated_size(std::string_view bytes);
 // the filter's size, a count of set bits that differs from the stated one.
 Result<void> restore(const SavedGeneration& saved, GenerationBits& bits);
 
-// What restore() would find, without bits to put them into.
+// Returns the errors that restore() would find, without bits to put the lines into.
 Result<void> verify_lines(const SavedGeneration& saved);
 
 // Line i of a decoded generation. REQUIRES: there is one.
@@ -136,10 +136,10 @@ class SavedChecksum {
   bool is(std::string_view stated) const;
 
  private:
-  void* state_;  // of XXH3, 64-byte aligned
+  void* state_;  // state of XXH3, 64-byte aligned
 };
 
-// What the last eight bytes of `bytes` must hold. REQUIRES: at least eight bytes.
+// Returns the value that the last eight bytes of `bytes` must have. REQUIRES: at least eight bytes.
 std::uint64_t saved_checksum(std::string_view bytes);
 
 }  // namespace encore::filter

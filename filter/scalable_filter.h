@@ -22,7 +22,7 @@ class ScalableFilter {
   // With its first slice. Errors: check(options), a first slice too large, memory.
   static Result<ScalableFilter> create(const ScalableOptions& options);
 
-  // True if the key was new. It is there now. Where no further slice can be had, for want of memory
+  // True if the key was new. It is there now. If no further slice is possible, for lack of memory
   // or because there are kSlicesMax, the last one takes more than its capacity, and overfull() says
   // so: no key is lost, and the rate rises.
   bool add(std::string_view key);
@@ -45,7 +45,7 @@ class ScalableFilter {
   std::uint64_t insertions() const;
   std::uint64_t set_bits() const;
   std::uint64_t bits() const;
-  std::uint64_t capacity() const;  // of the slices that there are
+  std::uint64_t capacity() const;  // sum of the existing slices
   bool overfull() const;
   // The compound rate by the bits of each slice. Reads the whole filter.
   double fpr_from_bits() const;

@@ -44,7 +44,7 @@ struct ScalableOptions {
 // is accepted.
 Result<void> check(const ScalableOptions& options);
 
-// Of slice i, from 0. REQUIRES: check(options).
+// Capacity of slice i, from 0. REQUIRES: check(options).
 double slice_capacity(const ScalableOptions& options, std::uint32_t i);
 double slice_fpr(const ScalableOptions& options, std::uint32_t i);
 // Errors: a slice that no filter is large enough for.
@@ -58,13 +58,13 @@ constexpr Hash128 slice_hash(const Hash128& hash, std::uint32_t i) noexcept {
 
 struct ScalableForecast {
   std::uint32_t slices = 0;
-  double capacity = 0;  // of these slices
+  double capacity = 0;  // capacity of these slices
   double bits = 0;
   double fpr = 0;       // with so many keys in it
   double fpr_full = 0;  // with the last slice full
   bool reached = true;  // false: it takes more slices than there may be, or larger ones
 };
-// Of a filter that has taken in `keys` keys. REQUIRES: check(options).
+// Forecast for a filter that has received `keys` keys. REQUIRES: check(options).
 ScalableForecast forecast(const ScalableOptions& options, double keys);
 
 }  // namespace encore::filter

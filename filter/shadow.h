@@ -1,7 +1,7 @@
-// Shadow: exact generations beside a rotating filter, slaved to its rotations and told every key
-// that the filter is told, on a sample of the keys. What the filter calls seen and the shadow has
-// never heard of is a false positive: so the filter's own false-positive rate is measured under
-// real traffic. Thread-compatible, confined to its filter.
+// Shadow: exact generations next to a rotating filter, slaved to its rotations. It receives every
+// key that the filter receives, on a sample of the keys. A key that the filter calls seen and the
+// shadow does not know is a false positive: so the filter's own false-positive rate is measured
+// under real traffic. Thread-compatible, confined to its filter.
 //
 // Memory: a table of 16-byte hashes a generation, with at least twice as many slots as sampled keys
 // are expected in a cycle; a fixed size from the start, pages untouched until used. At 1 in 256
@@ -22,14 +22,14 @@ namespace encore::filter {
 struct ShadowOptions {
   std::uint32_t one_in = 256;  // a power of two up to 65536; 0: no shadow; 1: every key
   std::uint32_t generations = 2;
-  std::uint64_t capacity = 0;  // of one generation of the filter
+  std::uint64_t capacity = 0;  // capacity of one generation of the filter
 };
 
-// What was measured. `expected` is the sum of theory's p at the moment of each question, so that
+// The measured rate. `expected` is the sum of theory's p at the moment of each test, so that
 // false_positives - expected has the variance of sum p (1-p).
 struct MeasuredFpr {
   std::uint64_t asked = 0;            // true negatives that the filter was asked for
-  std::uint64_t false_positives = 0;  // of these, called seen
+  std::uint64_t false_positives = 0;  // those among them that the filter called seen
   std::uint64_t false_negatives = 0;  // must stay 0: true members called new
   double expected = 0;
   double rate() const {
@@ -69,7 +69,7 @@ class Shadow {
   // For callers that keep the bound at hand: it never changes.
   std::uint32_t sample_below() const { return sample_below_; }
 
-  // What the filter did with a sampled key: whether it called it seen, which generation holds it
+  // The filter's decision about a sampled key: whether it called it seen, which generation holds it
   // now (0: the current one), and theory's p at that moment.
   struct Answer {
     bool seen = false;

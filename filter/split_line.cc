@@ -165,8 +165,8 @@ ENCORE_PAIR_FUNCTIONS(avx2, ENCORE_AVX2)
 
 constexpr SplitKernel kAvx2{test_avx2, insert_avx2, pair_avx2, pairs_avx2};
 
-// The whole line in one register. What counts is less the number of instructions than how few of
-// them wait for memory: those fill the scheduler and so bound how many decisions overlap.
+// The whole line in one register. The number of instructions matters less than the number that wait
+// for memory: those fill the scheduler and so bound how many decisions overlap.
 #define ENCORE_AVX512 __attribute__((target("avx512f,popcnt")))
 
 // GCC 12 warns about its own shift intrinsics here; its vector type shifts without them.

@@ -11,7 +11,7 @@
 
 namespace encore::filter {
 
-// Where a key was found: nowhere, in the current generation, in an older one.
+// The place of a key: nowhere, in the current generation, in an older one.
 enum class Seen : std::uint8_t { kNew, kCurrent, kOlder };
 
 // Two generations whose lines lie side by side: line i of the current one is at
@@ -19,9 +19,10 @@ enum class Seen : std::uint8_t { kNew, kCurrent, kOlder };
 struct PairLines {
   std::uint64_t* current = nullptr;
   std::ptrdiff_t older = 0;
-  std::uint64_t lines = 0;            // of each
+  std::uint64_t lines = 0;            // lines of each generation
   std::uint64_t* set_bits = nullptr;  // the current generation's count, kept up
-  bool refresh = true;                // what is in the older one only is set in the current too
+  bool refresh = true;                // bits that only the older one has are set in the current one
+                                      // too
 
   std::uint64_t* line_of(const Hash128& hash) const {
     return current + scaled(hash.lo, lines) * 16;
@@ -35,12 +36,13 @@ struct PairLines {
   }
 };
 
-// Keys whose lines are on their way while one is looked at: enough to hide memory, few enough for a
+// Keys whose lines are on their way while one is tested: enough to hide memory, few enough for a
 // core's buffers.
 inline constexpr std::size_t kAheadMax = 12;
 
-// What is not larger stays in a core's own cache: to find each place of a key beforehand, to ask
-// for it, costs more there than to look. (Of a key that is not there two places are looked at.)
+// A filter up to this size stays in a core's own cache. There, computing each place of a key
+// beforehand, to prefetch it, costs more than reading it. (A test of an absent key reads two
+// places.)
 inline constexpr std::uint64_t kInCacheBytes = std::uint64_t{1} << 20U;
 
 // Calls visit(i) for 0 .. count - 1, and prefetch(i) for those that follow.

@@ -1,7 +1,7 @@
-// What theory says about Bloom filters: false-positive rates, fill, sizing, intervals. Pure
-// functions, thread-safe. Symbols: m bits, k hashes, n distinct keys inserted, c insertions a
-// generation of a rotating filter, p the probability that a key never inserted tests positive.
-// Counts that may be an expectation are doubles.
+// Theory of Bloom filters: false-positive rates, fill, sizing, intervals. Pure functions,
+// thread-safe. Symbols: m bits, k hashes, n distinct keys inserted, c insertions a generation of a
+// rotating filter, p the probability that a key never inserted tests positive. Counts that may be
+// an expectation are doubles.
 #pragma once
 
 #include <cstdint>
@@ -67,15 +67,16 @@ double distinct_from_fill(const FilterShape& shape, double set_bits);
 
 // --- rotating filters ---------------------------------------------------------------------------
 
-// What `counted` insertions are worth. A key counted as inserted was judged new, so it set at least
-// one bit: d i_eff = di / (1 - p(i_eff)). Not where every presented key is inserted.
+// Returns the number of keys with the effect of `counted` insertions. A key counted as inserted was
+// judged new, so it set at least one bit: d i_eff = di / (1 - p(i_eff)). Not valid if every
+// presented key is inserted.
 double effective_insertions(const FilterShape& shape, double counted);
 
 enum class Counting : std::uint8_t { kPlain, kEffective };
 
 // A ring of `generations` (2: the pair), each rotated after `capacity` insertions.
 struct Ring {
-  FilterShape shape;  // of one generation
+  FilterShape shape;  // shape of one generation
   double capacity = 0;
   std::uint32_t generations = 2;
   Counting counting = Counting::kPlain;
@@ -123,8 +124,8 @@ struct SizingGoal {
   double keys = 0;
   double fpr = 0;  // 0 < fpr < 1
 };
-// Classic closed form: bits = ceil(-n ln p / (ln 2)^2), hashes = the better neighbour of
-// (m/n) ln 2. `hashes_ceiling` is the k that tables print, ceil((m/n) ln 2).
+// Classic closed form: bits = ceil(-n ln p / (ln 2)^2), hashes = the better of the two integers
+// next to (m/n) ln 2. `hashes_ceiling` is the k that tables print, ceil((m/n) ln 2).
 struct ClassicSizing {
   std::uint64_t bits = 0;
   std::uint32_t hashes = 0;
@@ -144,9 +145,9 @@ double capacity_classic(std::uint64_t bits, double fpr);
 // The half-full point, bits ln 2 / hashes: the capacity where none is given.
 std::uint64_t half_full_capacity(const FilterShape& shape);
 
-// One generation of a ring whose FPR never exceeds goal.fpr with goal.keys insertions a generation:
-// each generation gets 1 - (1 - P)^(1/G) with refresh, where independent generations are the worst
-// case, and P/G without, where a key may be answered by one of them at most. hashes 0: the best.
+// One generation of a ring whose FPR never exceeds goal.fpr with goal.keys insertions a generation.
+// With refresh each generation gets 1 - (1 - P)^(1/G), for independent generations are the worst
+// case. Without it each gets P/G, for at most one of them may answer for a key. hashes 0: the best.
 struct RingGoal {
   Layout layout = Layout::kSplit;
   double capacity = 0;

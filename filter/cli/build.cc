@@ -126,7 +126,7 @@ class BuildCommand final : public Command {
                kTimes * static_cast<double>(size_classic(goal).bits);
   }
 
-  // What the kind would not look at, and what it needs.
+  // Checks for options that the kind would ignore, and for those that it needs.
   static Result<void> check_kind(const AnyFilterOptions& options, const Arguments& arguments) {
     const std::string kind(to_string(options.kind));
     for (const char* name : {"--growth", "--tightening"}) {

@@ -14,12 +14,12 @@
 
 namespace encore::filter {
 
-// What a command is given beside its own options.
+// Environment of a command, in addition to its own options.
 struct Context {
   Monitor& monitor;
   const Arguments& arguments;
   int in;             // standard input
-  std::ostream& out;  // what it does not take is the frame's to notice
+  std::ostream& out;  // the caller of the command checks it for errors
   std::ostream& err;  // for what is worth a word and no error
 };
 

@@ -25,7 +25,7 @@ struct FreeList {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 
-// What has come so far.
+// The state of a download.
 struct Incoming {
   Download got;
   std::uint64_t bytes_max = 0;
@@ -50,7 +50,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kBlank) + 1);
 }
 
-// Of the last response: a redirect's fields are no part of what it leads to.
+// Fields of the last response: those of a redirect do not belong to its target.
 std::size_t on_field(char* data, std::size_t size, std::size_t count, void* user) {
   auto& incoming = *static_cast<Incoming*>(user);
   const std::string_view line(data, size * count);
@@ -63,7 +63,7 @@ std::size_t on_field(char* data, std::size_t size, std::size_t count, void* user
   return size * count;
 }
 
-// What is sent again is what came; a line break would be another field.
+// The ETag is sent back as it was received; a line break in it would start another field.
 bool can_be_sent(std::string_view etag) {
   return std::ranges::all_of(etag, [](char c) { return c >= ' ' && c != '\x7f'; });
 }
@@ -71,7 +71,7 @@ bool can_be_sent(std::string_view etag) {
 }  // namespace
 
 Result<Download> download(const DownloadRequest& request, Monitor& monitor) {
-  // Once a process, by whoever is first.
+  // Once per process, by the first call.
   static const CURLcode kReady = curl_global_init(CURL_GLOBAL_DEFAULT);
   const std::unique_ptr<CURL, FreeEasy> easy(kReady == CURLE_OK ? curl_easy_init() : nullptr);
   if (!easy) {

@@ -10,8 +10,8 @@
 namespace encore::filter {
 namespace {
 
-// What stands in FILE.etag: the ETag, the URL that it is from, and the hash of the file that came
-// with it, a line each. It counts for this URL and this file only.
+// Contents of FILE.etag: the ETag, the URL that it is from, and the hash of the file that came with
+// it, a line each. It counts for this URL and this file only.
 struct Kept {
   std::string etag;
   std::string url;

@@ -59,11 +59,11 @@ Result<std::string> read_file(const std::string& path, int in) {
 
 namespace {
 
-// What a filter comes from.
+// The source of a filter.
 struct Source {
   std::string path;
   int fd = -1;
-  std::optional<std::uint64_t> left;  // of a file, from where it is read
+  std::optional<std::uint64_t> left;  // bytes left in a file, from the position of reading
 };
 
 Source source_of(const std::string& path, int fd) {

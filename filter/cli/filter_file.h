@@ -16,7 +16,7 @@ struct FilterFile {
   Form form = Form::kEncore;
 };
 
-// What is given where the bytes alone do not say it: their form, and for raw bits the rest.
+// Properties that the bytes alone do not state: their form, and for raw bits the rest.
 struct ReadAs {
   std::optional<Form> form;
   FilterParameters of_raw;
@@ -24,10 +24,10 @@ struct ReadAs {
 
 // The whole of a file, "-" for `in`. Errors show the path.
 Result<std::string> read_file(const std::string& path, int in);
-// Where the head of a form, or the size of what holds raw bits, says how much there is, a file of
-// another size is refused before more of it is read; a saved plain filter of a file is never held
-// beside its bytes. Text that is no file may have 1 GiB.
-// Errors show the path: what read_file() and read_form() say, no form that is known, no memory.
+// Loads a filter. If the head of a form, or the size for raw bits, states the length, a file of
+// another size is refused before more of it is read. A saved plain filter in a file is never in
+// memory together with its bytes. Input that is not a file may have 1 GiB. Errors show the path:
+// those of read_file() and read_form(), an unknown form, no memory.
 Result<FilterFile> load_filter(const std::string& path, int in, const ReadAs& as = {});
 
 // Writes the filter in its form, "-" to `out`, as replace_file() does. Errors: those of

@@ -12,12 +12,12 @@
 namespace encore::filter {
 namespace {
 
-// What fits the second-level cache beside a small filter.
+// A size that fits the second-level cache together with a small filter.
 constexpr std::size_t kBufferBytes = std::size_t{128} << 10U;
-// What Linux lets anybody ask for: fewer and larger reads.
+// The size that Linux allows to every user: fewer and larger reads.
 constexpr int kPipeBytes = 1 << 20;
 
-// Of regular files; 0 where it is not known of one.
+// Total size of regular files; 0 if it is unknown for one.
 std::uint64_t bytes_of(const KeySource& source) {
   std::uint64_t sum = 0;
   const auto add = [&](bool known, const struct stat& file) {
@@ -87,14 +87,14 @@ Result<bool> KeyReader::open_next() {
     }
     owned_ = true;
   }
-  // Of no consequence where it is no pipe.
+  // Has no effect if it is not a pipe.
   ::fcntl(fd_, F_SETPIPE_SZ, kPipeBytes);
   ended_ = false;
   keys_cut_ = 0;
   return true;
 }
 
-// Makes room and reads once. What is left over moves to the front.
+// Makes space and reads once. The remainder moves to the front.
 Result<void> KeyReader::read_more() {
   if (begin_ != 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
@@ -161,7 +161,7 @@ Result<std::span<const std::string_view>> KeyReader::next() {
       if (!ended_ || begin_ == end_) {
         continue;
       }
-      // What stands behind the last end.
+      // The last key has no end mark.
       add_key(buffer_.data() + begin_, buffer_.data() + end_);
       begin_ = end_;
       ++keys_cut_;

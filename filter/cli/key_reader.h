@@ -32,7 +32,7 @@ class KeyReader {
  public:
   static constexpr std::size_t kKeysAtOnce = 512;
 
-  // `monitor` is told of the bytes that are read, and of all there are where that is known.
+  // `monitor` receives the number of bytes read, and the total if it is known.
   KeyReader(KeySource source, Monitor& monitor);
   ~KeyReader();
   KeyReader(const KeyReader&) = delete;
@@ -55,11 +55,11 @@ class KeyReader {
   std::size_t next_path_ = 0;
   int fd_ = -1;
   bool owned_ = false;  // fd_ is ours to close
-  bool ended_ = true;   // of the file
+  bool ended_ = true;   // end of the file
   std::vector<char> buffer_;
-  std::size_t begin_ = 0;       // of what is not cut into keys yet
-  std::size_t end_ = 0;         // of what was read
-  std::uint64_t keys_cut_ = 0;  // of the file
+  std::size_t begin_ = 0;       // begin of the bytes that are not cut into keys yet
+  std::size_t end_ = 0;         // end of the bytes read
+  std::uint64_t keys_cut_ = 0;  // number in the file
   std::vector<std::string_view> keys_;
 };
 

@@ -52,7 +52,7 @@ std::vector<Entry> entries_of(CLI::App& root) {
 
 int run_command(Command& command, const Arguments& arguments, const Streams& streams) {
   const auto refused = [&](const Error& error) {
-    // What was printed so far belongs before what is said of the rest.
+    // Output so far comes before the message about the rest.
     streams.out.flush();
     streams.err << "encore-filter " << command.name() << ": " << error.message << "\n";
     return kExitTrouble;

@@ -6,7 +6,7 @@
 namespace encore::filter {
 namespace {
 
-// What a published form takes for granted where the command line leaves it open.
+// Adds the parameters that a published form implies if the command line leaves them open.
 Result<void> fill_in(FilterParameters& parameters, bool has_rate) {
   if (parameters.hash == HashFamily::kSha1Fields20 && parameters.bits == 0 &&
       parameters.capacity == 0) {

@@ -17,11 +17,11 @@ class ShapeOptions {
   bool has_bits() const { return bits_ != 0; }
   std::uint64_t capacity() const { return capacity_; }
 
-  // What was given, 0 where nothing was but for what follows from the rest: another k than 8
-  // without a layout means classic, and so does a hash that lists its indices, or `classic`;
-  // sha1-fields20 without a size is as bloomnames, squid-md5 has 4 hashes and as many bits as Squid
-  // takes for the capacity unless there is an `fpr` or a number of bits. Errors: unknown names, a
-  // seed that is none.
+  // Returns the given parameters, 0 for the others except those that follow from the rest. Another
+  // k than 8 without a layout means classic, and so does a hash that lists its indices, or
+  // `classic`. sha1-fields20 without a size means the size of bloomnames. squid-md5 has 4 hashes
+  // and as many bits as Squid takes for the capacity unless there is an `fpr` or a number of bits.
+  // Errors: unknown names, an invalid seed.
   Result<FilterParameters> parameters(const Arguments& arguments, bool classic = false) const;
   // One of these options that the command line has; null where it has none.
   static const char* given(const Arguments& arguments);

@@ -24,7 +24,7 @@ std::optional<unsigned> digit_of(char c) {
   return std::nullopt;
 }
 
-// What is shown of a text that may be long or hold anything.
+// Returns the printable begin of a text that may be long or have any bytes.
 std::string shown(std::string_view text) {
   constexpr std::size_t kShown = 32;
   std::string out;

@@ -16,8 +16,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kBits = 30'000;
 constexpr std::uint32_t kHashes = 7;
-// Up to here, 128 KiB, a number may have fewer digits than its filter has room for: as much as
-// sha1-fields20 reaches. What is larger costs its reader as much as it cost its sender.
+// Up to here, 128 KiB, a number may have fewer digits than its filter has positions for: the limit
+// of sha1-fields20. A larger one costs its reader as much as it cost its sender.
 constexpr std::uint64_t kBitsWithoutDigits = kFields20Bits;
 
 std::string_view trimmed(std::string_view text) {
@@ -48,7 +48,7 @@ struct Parted {
 };
 constexpr std::string_view kDigitsElsewhere = "digits elsewhere";
 
-// Where nothing is found that is surely such a string, the frame is the text.
+// If nothing is found that is surely such a string, the frame is the text.
 Parted part(std::string_view text) {
   const std::size_t key = text.find("\"filter\"");
   const std::size_t begin = key == std::string_view::npos ? key : text.find("\"0x", key);

@@ -17,7 +17,7 @@ FilterParameters bloomnames_parameters();
 
 // One line, "0x80...L". Errors: other parameters than bloomnames_parameters(), capacity aside.
 Result<std::string> write_bloomnames(const BloomFilter& filter);
-// The same number in decimal digits, for whoever compares with the published ones.
+// The same number in decimal digits, for a comparison with the published ones.
 Result<std::string> write_bloomnames_decimal(const BloomFilter& filter);
 // The number ends with an L, as Python 2 wrote it and write_bloomnames() does, or has all its 7,500
 // digits: a shorter one without the L is cut short, for all that can be known.

@@ -32,9 +32,9 @@ Result<Form> parse_form(std::string_view name);
 // By how the bytes begin; raw bits are never recognised. Errors: nothing that begins so.
 Result<Form> detect_form(std::string_view bytes);
 
-// `of_raw` is what raw bits do not say of themselves; other forms do not look at it.
-// Errors: those of the form; bloomnames-decimal. Allocates no more than the size of `bytes`
-// justifies: what is above 128 KiB has as many digits or bytes.
+// `of_raw` has the parameters that raw bits do not state; other forms ignore it. Errors: those of
+// the form; bloomnames-decimal. Allocates no more than the size of `bytes` justifies: a filter
+// above 128 KiB has as many digits or bytes.
 Result<AnyFilter> read_form(std::string_view bytes, Form form, const FilterParameters& of_raw);
 
 // A counting filter is written as the plain one of its bits, but for our own form. Errors: a filter

@@ -1,4 +1,4 @@
-// The bits of a filter and nothing else. Whoever reads them must know the rest. Pure, thread-safe.
+// The bits of a filter and nothing else. The reader must know the rest. Pure, thread-safe.
 #pragma once
 
 #include <string_view>

@@ -48,7 +48,7 @@ std::unexpected<Error> refused(const std::string& what) {
   return fail("Squid digest refused: " + what);
 }
 
-// What Squid looks for in the header of a peer.
+// Checks the fields that Squid checks in the header of a peer's digest.
 Result<void> check_header(const SquidDigest& digest, std::uint64_t mask_size) {
   if (digest.version_required > kVersion || digest.version_required > digest.version) {
     return refused("version " + std::to_string(digest.version) + ", of which " +
