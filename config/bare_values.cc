@@ -78,7 +78,7 @@ class Quoter {
   }
 
  private:
-  // `ends`: what ends a bare text beside the end of its line.
+  // `ends`: characters that end a bare text, in addition to the end of its line.
   bool value(std::string_view ends) {
     blanks();
     if (at_ == text_.size() || ++depth_ > kDepthMax) return false;

@@ -1,6 +1,5 @@
-// Values of a TOML text that stand without the quotes that they need: memory = 1GiB. Finds them
-// where the parser has given up, and writes them as they would be right. Pure functions,
-// thread-safe.
+// Values of a TOML text that lack the quotes that they need: memory = 1GiB. Finds them at the place
+// where the parser has failed, and writes them in the correct form. Pure functions, thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +13,9 @@ namespace encore::config {
 // "key = value" of a text.
 struct Assignment {
   std::string section;      // "cache"; empty: none, the key stands in front of all sections
-  std::size_t element = 0;  // of a section that is a list
+  std::size_t element = 0;  // index in a section that is a list
   std::string key;
-  std::size_t begin = 0;  // of the value, which goes to `end`, without blanks and comments
+  std::size_t begin = 0;  // begin of the value, which goes to `end`, without blanks and comments
   std::size_t end = 0;
 };
 // The one that the place lies in; nothing: it lies in none.

@@ -1,4 +1,4 @@
-// What of [intercept] goes together, and what it needs of the rest.
+// Checks which keys of [intercept] go together, and what they need of the rest.
 #include <algorithm>
 
 #include "config/draft.h"

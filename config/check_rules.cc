@@ -1,4 +1,4 @@
-// What the texts of rules are made of, and what of a rule goes together.
+// Checks the texts of rules, and which keys of a rule go together.
 #include <algorithm>
 #include <array>
 
@@ -63,7 +63,8 @@ bool learns_from_all(Policy policy) {
          policy == Policy::kExactSecondHit;
 }
 
-// What needs to be known before the origin is asked, and so cannot wait for its content_type.
+// Returns a key that must be known before the request is sent, and so cannot wait for its
+// content_type.
 const char* asks_before(const Rule& rule) {
   if (rule.cookies) return "cookies";
   if (rule.key_query) return "key_query";
@@ -244,9 +245,9 @@ void Draft::check_rule(std::size_t index) {
   check_rule_admission(rule, at("admission"));
 }
 
-// Reports rules whose keys cannot keep apart what is stored against its origin's word: keys are
-// made before the response, and its content_type, is known. Rules behind such a rule change keys
-// alone.
+// Reports rules whose keys cannot separate responses that are stored against their origin's word:
+// keys are made before the response, and its content_type, is known. Rules behind such a rule
+// change keys alone.
 void Draft::check_rule_keeps_apart(std::size_t index) {
   const Rule& rule = config.rule[index];
   if (rule.content_type.empty() || !depend_on_who_asks(std::span(config.rule).first(index + 1))) {

@@ -1,4 +1,4 @@
-// What goes together of the keys for TLS to clients.
+// Checks which keys for TLS to clients go together.
 #include <string>
 
 #include "config/draft.h"

@@ -1,4 +1,4 @@
-// What the texts of a config are made of.
+// Checks of the texts of a config.
 #include <algorithm>
 
 #include "base/text.h"
@@ -91,7 +91,7 @@ Result<std::string> check_host_name(std::string_view text) {
 Result<std::string> check_intercepted_host(std::string_view text) {
   auto host = check_host_pattern(text);
   if (!host) return host;
-  // What ends with a number is an address, or taken for one.
+  // A host that ends with a number is an address, or would be taken for one.
   const std::string_view last = std::string_view(*host).substr(host->rfind('.') + 1);
   const bool is_number = last.find_first_not_of("0123456789") == std::string_view::npos;
   if (host->front() == '[' || is_number)

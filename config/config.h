@@ -1,7 +1,7 @@
-// What an operator can configure, as plain values. The keys' names, ranges, units and meanings
-// are in config/schema.cc (and docs/CONFIG.md, which is made from it); the defaults are here.
-// Values, thread-compatible. A Config that load_config() (config/load.h) returned is valid: its
-// numbers are within the ranges of the schema.
+// The configuration, as plain values. The keys' names, ranges, units and meanings are in
+// config/schema.cc (and docs/CONFIG.md, which is made from it); the defaults are here. Values,
+// thread-compatible. A Config that load_config() (config/load.h) returned is valid: its numbers are
+// within the ranges of the schema.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +33,17 @@ enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarn, kError, kOff };
 enum class RequestIds : std::uint8_t {
   kOff,      // there are none
   kLog,      // the log has them
-  kForward,  // servers of [[origin]]s are told
-  kRespond,  // clients are told
+  kForward,  // sent to servers of [[origin]]s
+  kRespond,  // sent to clients
 };
 
 // The one field that a trusted proxy is taken to write; the other one is not looked at.
 enum class TrustedField : std::uint8_t { kXForwardedFor, kForwarded };
-// What origins are told of the client. auto: both behind a reverse listener, nothing behind a
-// forward one.
+// Fields about the client that origins receive. auto: both behind a reverse listener, nothing
+// behind a forward one.
 enum class ForwardedFields : std::uint8_t { kAuto, kOff, kXForwarded, kForwarded, kBoth };
 
-// What a TLS client gets that asks for a name that no certificate has.
+// Response to a TLS client whose requested name no certificate has.
 enum class UnknownName : std::uint8_t { kDefault, kRefuse };
 enum class TlsVersion : std::uint8_t { k12, k13 };
 // Whether TLS clients are asked for certificates.
@@ -53,8 +53,8 @@ enum class ClientVerify : std::uint8_t { kOff, kRequest, kRequire };
 struct Listen {
   EndpointText address = "127.0.0.1:3128";
   Mode mode = Mode::kForward;
-  SocketModeText socket_mode = "0660";  // of a file that is a socket
-  // Who the client is, and what is said of it.
+  SocketModeText socket_mode = "0660";  // mode of a socket file
+  // Identity of the client, and the fields about it.
   std::vector<CidrText> trusted_proxies = {};
   TrustedField trusted_field = TrustedField::kXForwardedFor;
   bool proxy_protocol = false;
@@ -116,7 +116,8 @@ struct Origin {
 struct Forward {
   std::vector<CidrText> allow_clients = {"127.0.0.0/8", "::1"};
   std::vector<std::uint64_t> connect_ports = {80, 443, 8443};
-  // What programs serve HTTP at: none of mail, remote shells, name servers and directories.
+  // Ports of programs that serve HTTP: those of mail, remote shells, name servers and directories
+  // are left out.
   std::vector<PortRangeText> safe_ports = {"80-86", "88",  "280",     "443",     "488",
                                            "591",   "777", "800-872", "874-988", "1025-65535"};
   PrivateDestinations private_destinations = PrivateDestinations::kLoopbackClients;
@@ -137,7 +138,7 @@ struct Intercept {
   std::vector<std::uint64_t> ports = {443};
   ClientReject on_client_reject = ClientReject::kSplice;
   std::uint32_t reject_after = 3;                      // refusals
-  Nanoseconds reject_first = std::chrono::minutes(1);  // of no effect beyond reject_memory
+  Nanoseconds reject_first = std::chrono::minutes(1);  // no effect beyond reject_memory
   Nanoseconds reject_memory = std::chrono::hours(1);
   Nanoseconds hello_wait = std::chrono::seconds(1);
   bool is_on() const { return !ca_certificate.empty() && !hosts.empty(); }
@@ -155,7 +156,7 @@ struct Cache {
   Nanoseconds uncacheable_memory = std::chrono::seconds(120);
   std::uint64_t background_finish_bytes = 32 * kMiB;
   std::uint64_t range_fetch_max_bytes = 32 * kMiB;
-  // What is one object.
+  // Identity of an object.
   std::uint32_t variants_max = 32;
   bool query_sort = false;
   std::vector<std::string> query_drop;
@@ -171,13 +172,13 @@ struct Cache {
   std::vector<std::string> targets = {"CDN-Cache-Control"};
   bool ignore_client_reload = false;
   SetCookie set_cookie = SetCookie::kStrip;
-  // What is said.
+  // Fields of responses.
   bool cache_status_key = false;
   bool cache_status_admission = true;
   std::vector<std::string> tag_fields = {"Surrogate-Key", "Cache-Tag"};
   bool strip_tags = false;
   bool purge_at_start = false;
-  // Of all disks.
+  // For all disks.
   std::uint64_t mean_object_bytes = 16 * kKiB;
   std::uint64_t disk_write_rate = 0;                     // bytes a second; 0: no limit
   std::uint32_t disk_reinsert = 65;                      // percent of a segment
@@ -215,14 +216,14 @@ struct Disk {
   friend bool operator==(const Disk&, const Disk&) = default;
 };
 
-// What `hashes` may be, and the most that follow from `bits` or `fpr`: each is a memory access of
-// the request that waits for it. The simulator takes as many as a filter does.
+// The limit of `hashes`, and of the number that follows from `bits` or `fpr`: each is a memory
+// access of the request that waits for it. The simulator allows as many as a filter does.
 inline constexpr std::uint32_t kConfiguredHashesMax = 64;
 
-// Either `capacity` and `fpr` (then bits is 0, and capacity 0 means window_of() in derive.h), or
-// `bits` and maybe `hashes` and `capacity` (then fpr is 0, and capacity 0 means the half-full
-// point). derive_filter() in derive.h makes a filter
-// of it. `seed` is secret: never log it, see filter::fingerprint().
+// Either `capacity` and `fpr` are set, or `bits` and maybe `hashes` and `capacity`. In the first
+// case bits is 0, and capacity 0 means window_of() in derive.h. In the second fpr is 0, and
+// capacity 0 means the half-full point. The function derive_filter() in derive.h makes a filter of
+// it. `seed` is secret: never log it, see filter::fingerprint().
 struct Admission {
   Policy policy = Policy::kSecondHit;
   std::uint32_t min_requests = 3;                  // nth-hit
@@ -258,7 +259,7 @@ struct Workers {
 struct Admin {
   OptionalEndpointText address = "127.0.0.1:3129";
   SocketModeText socket_mode = "0660";
-  // Host names accepted beside the loopback names and the listener's own address.
+  // Host names accepted in addition to the loopback names and the listener's own address.
   std::vector<std::string> allow_hosts;
   std::vector<CidrText> allow_clients = {"127.0.0.0/8", "::1"};
   std::string token_file;  // path, "" for none
@@ -270,7 +271,7 @@ struct Admin {
 // [filters]: what is published.
 inline constexpr std::string_view kPublishChanged = "changed";
 inline constexpr std::string_view kPublishResident = "resident";
-// What a filter that is published is hashed with: never with a secret.
+// Hash of a published filter: never with a secret.
 enum class PublishedHash : std::uint8_t { kXxh3, kSha1Fields20 };
 struct Filters {
   std::vector<std::string> publish;  // any of these two
@@ -285,7 +286,7 @@ struct Filters {
   friend bool operator==(const Filters&, const Filters&) = default;
 };
 
-// What other policies would do with the same requests, on a sample of the keys.
+// Policies that are simulated on the same requests, on a sample of the keys.
 inline constexpr std::uint32_t kShadowPoliciesMax = 16;
 struct Shadow {
   std::vector<ShadowPolicyText> policies;  // none: nothing is simulated
@@ -349,17 +350,17 @@ struct Limits {
   std::uint64_t client_body_rate_min = 512;  // bytes a second; 0: none
   std::uint64_t body_behind_response_bytes = 1 * kGiB;
   std::uint32_t connections = 65536;               // clients, over all workers
-  ClientShareText connections_per_client = "25%";  // of those that there may be; 0: no limit
-  ClientShareText transfers_per_client = "12%";    // of connections, too; 0: no limit
+  ClientShareText connections_per_client = "25%";  // share of the maximum; 0: no limit
+  ClientShareText transfers_per_client = "12%";    // share of connections, too; 0: no limit
   std::uint32_t failed_logins_per_client = 20;     // a minute; 0: no limit
   std::uint32_t unfinished_heads = 4096;           // over all workers
   std::uint64_t unfinished_head_bytes = 64 * kMiB;
   std::uint32_t tls_handshakes_per_client = 256;  // 0: none
-  std::uint32_t tls_handshakes_per_turn = 16;     // of a worker's loop
+  std::uint32_t tls_handshakes_per_turn = 16;     // per turn of a worker's loop
   std::uint32_t pipeline = 64;
   std::uint32_t interim_responses = 32;
   std::uint64_t transfer_buffer_bytes = 256 * kKiB;
-  std::uint64_t transfer_memory_bytes = 256 * kMiB;            // beside a quarter of cache.memory
+  std::uint64_t transfer_memory_bytes = 256 * kMiB;            // plus a quarter of cache.memory
   std::uint64_t transfer_memory_per_client_bytes = 64 * kMiB;  // 0: none
   std::uint64_t client_write_rate_min = 1 * kKiB;              // bytes a second; 0: none
   friend bool operator==(const Limits&, const Limits&) = default;
@@ -388,7 +389,7 @@ struct Upstream {
   std::uint32_t retries = 1;
   std::uint32_t eject_after = 1;
   Nanoseconds set_aside = std::chrono::seconds(10);
-  Nanoseconds set_aside_max = std::chrono::seconds(60);  // of no effect below set_aside
+  Nanoseconds set_aside_max = std::chrono::seconds(60);  // no effect below set_aside
   Nanoseconds first_byte = Nanoseconds(0);               // 0: timeouts.origin_response alone
   Nanoseconds total = Nanoseconds(0);                    // 0: none
   std::uint64_t buffer_requests_bytes = 0;               // 0: none is waited for
@@ -400,16 +401,15 @@ struct Upstream {
   Nanoseconds dns_ttl_min = Nanoseconds(0);
   Nanoseconds dns_ttl_max = std::chrono::hours(1);  // not below dns_ttl_min
   Nanoseconds dns_negative_ttl = std::chrono::seconds(5);
-  // Of a worker.
+  // Per worker.
   std::uint32_t dns_cache_entries = 16384;  // 0: no cache
   std::uint32_t dns_lookups = 4096;
   std::uint32_t dns_lookups_per_client = 1024;
   friend bool operator==(const Upstream&, const Upstream&) = default;
 };
 
-// [[rule]]: what is done otherwise with some requests. Of all that match one, the first holds, and
-// no other. What it does not say stays as the rest of the config has it. Conditions that are empty
-// hold for everything.
+// [[rule]]: exceptions for some requests. Only the first matching rule of a request applies. Keys
+// that it leaves out stay as in the rest of the config. Empty conditions match everything.
 enum class RuleKey : std::uint8_t { kUrl, kDigest };
 enum class Verify : std::uint8_t { kNone, kSha256 };
 enum class AuthorizationUse : std::uint8_t { kRfc, kRecheck };
@@ -422,7 +422,7 @@ struct Rule {
   std::vector<std::string> method;
   std::vector<std::string> listener;  // as [[listen]] address has it
   std::vector<CidrText> clients;
-  // What is stored, and for how long.
+  // Storing and lifetimes.
   std::optional<bool> cache;
   std::optional<Policy> admission;
   std::uint32_t min_requests = 3;                  // with nth-hit
@@ -439,7 +439,7 @@ struct Rule {
   std::vector<std::string> ignore;
   std::optional<bool> collapse;
   bool compress = true;
-  // What is one object.
+  // Identity of an object.
   std::optional<CookiesText> cookies;
   std::optional<KeyQueryText> key_query;
   bool origin_query = false;  // the origin sees what the key leaves out
@@ -449,7 +449,7 @@ struct Rule {
   AuthorizationUse authorization = AuthorizationUse::kRfc;
   bool follow_redirects = false;
   std::vector<std::string> follow_hosts;  // globs; empty: the host that was asked for alone
-  // What is sent on.
+  // Changes to the forwarded request.
   std::string strip_prefix;
   std::string add_prefix;
   std::vector<std::string> replace;  // "FROM=>TO"

@@ -92,7 +92,7 @@ Window window_of(const Config& config) noexcept {
   // Behind disks 3.5 keys an object have the hits of a million keys: docs/decisions/0120.
   const std::uint64_t enough = (window.least * 7 + 1) / 2;
   if (config.disk.empty()) {
-    // What is stored in memory is not written anywhere, and the longer a key is known, the better.
+    // Memory costs no writes, and the longer a key is known, the better.
     window.recommended = std::max(kUsual, enough);
     return window;
   }

@@ -1,4 +1,4 @@
-// What follows from a config: the filter's size and figures, effective limits, the report of
+// Values derived from a config: the filter's size and figures, effective limits, the report of
 // --check-config. Pure functions, thread-safe. REQUIRES everywhere: a Config from load_config().
 #pragma once
 
@@ -21,7 +21,7 @@ namespace encore::config {
 struct FilterPlan {
   filter::FilterParameters shard;
   std::uint32_t shards = 0;
-  std::uint64_t bits = 0;          // of one generation, over all shards
+  std::uint64_t bits = 0;          // bits of one generation, over all shards
   std::uint64_t capacity = 0;      // insertions a generation, over all shards
   std::uint64_t memory_bytes = 0;  // both generations of all shards
   filter::CycleFpr fpr;            // over a cycle, by theory
@@ -34,12 +34,12 @@ inline constexpr double kProbationFpr = 0.003;
 // is asked for again then would be unknown still.
 inline constexpr Nanoseconds kProbationWaitMax = std::chrono::hours(1);
 
-// Insertions that an admission policy should remember a key for. Of those that remember keys it
+// Insertions that an admission policy should remember a key for. For policies that remember keys it
 // follows from the objects that the cache can hold (estimate_objects()), times the requests that
-// are insertions: with fewer than `least` a key is forgotten while what came with it is still held,
-// with more than `most` much is written to disk that is asked for too seldom.
+// are insertions. With fewer than `least` a key expires while objects that came with it are still
+// cached. With more than `most` many objects are written to disk that are requested too seldom.
 struct Window {
-  std::uint64_t derived = 0;  // what an admission.capacity of 0 means, without bits
+  std::uint64_t derived = 0;  // meaning of an admission.capacity of 0, without bits
   bool follows = false;       // from the objects held; else it is fixed
   std::uint64_t least = 0;
   std::uint64_t most = 0;  // without disks there is no such bound
@@ -70,12 +70,12 @@ Result<cache::DiskLayout> derive_disk(const Disk& disk);
 // disk.segment, or cache::default_segment_bytes() where it is 0.
 std::uint64_t segment_bytes_of(const Disk& disk) noexcept;
 
-// Objects of the mean size that the cache can hold, and what their index takes: all that fit on its
-// disks, those of them that the index has room for, and those in memory beside it.
+// Objects of the mean size that the cache can hold, and the size of their index: all that fit on
+// its disks, those of them that fit into the index, and those in memory next to it.
 struct ObjectEstimate {
   std::uint64_t on_disk = 0;
-  std::uint64_t index_bytes = 0;      // of all that fit
-  std::uint64_t index_bytes_max = 0;  // what the index gets of the memory
+  std::uint64_t index_bytes = 0;      // index of all that fit
+  std::uint64_t index_bytes_max = 0;  // the index's share of the memory
   std::uint64_t indexed = 0;
   std::uint64_t in_memory = 0;
   std::uint64_t held() const { return indexed + in_memory; }
@@ -91,7 +91,7 @@ std::uint64_t segment_bound(const Disk& disk) noexcept;
 // or of the disks where there are any, within the smallest segment_bound(); what is in memory is
 // never more than an eighth of that.
 std::uint64_t effective_max_object(const Config& config) noexcept;
-// What may be stored in memory, by whichever rule takes the largest.
+// Returns the largest size that may be stored in memory, under the rule with the highest limit.
 std::uint64_t max_object_in_memory(const Config& config) noexcept;
 // As effective_max_object(), of another max_object than that of [cache].
 std::uint64_t bounded_max_object(const Config& config, std::uint64_t bytes) noexcept;
@@ -103,8 +103,8 @@ Result<cache::KernelOptions> kernel_options(const Config& config);
 
 // Whether only this machine reaches the admin listener: a loopback address, a Unix socket, or none.
 bool is_local(const Admin& admin) noexcept;
-// What an operator should know of the admin listener, a sentence each; for the log, the live page
-// and --check-config.
+// Returns warnings about the admin listener, a sentence each; for the log, the live page and
+// --check-config.
 std::vector<std::string> admin_warnings(const Admin& admin);
 // The kernel that a policy of [shadow] is simulated with, were all keys in the sample: one shard,
 // and of an eighth of the cache at most for one object. Errors: as derive_filter().
@@ -118,8 +118,9 @@ std::uint32_t effective_workers(const Workers& workers, std::uint32_t cores) noe
 // The text of --check-config: what the operator gets, for people.
 std::string check_report(const Config& config, std::uint32_t cores);
 
-// Whether another client, or one of another listener, may find another of these rules for the same
-// URL, and so come to another response: not where all that it finds answers it, or caches nothing.
+// True if another client, or one of another listener, may match another of these rules for the same
+// URL, and so get another response. Not if all rules that it may match respond themselves, or cache
+// nothing.
 bool depend_on_who_asks(std::span<const Rule> rules);
 
 }  // namespace encore::config

@@ -1,4 +1,4 @@
-// What follows from [[disk]].
+// Values derived from [[disk]].
 #include <algorithm>
 
 #include "config/derive.h"

@@ -21,7 +21,7 @@ Result<cache::KernelOptions> shadow_kernel(const Config& config, const ShadowPol
   admission.shadow_sample = 0;
   auto options = kernel_options(other);
   if (!options) return options;
-  // Of the whole cache, which the sample's is a part of.
+  // Values of the whole cache, which the sample's is a part of.
   options->max_object_bytes = max_object_in_memory(other);
   options->max_object_share = 1;
   options->concurrent = false;

@@ -79,7 +79,7 @@ std::string document_config() {
   Config defaults;
   for (const auto& section : schema()) text += section_text(section, defaults);
   text += kWholeFile;
-  defaults.disk.clear();  // what it needs has no default
+  defaults.disk.clear();  // required keys of a disk have no default
   defaults.rule.clear();
   text += dump_config(defaults);
   return text + "```\n";

@@ -34,13 +34,14 @@ class Draft {
   void unknown_key(std::string_view where, const Section& section, std::string_view path,
                    std::string_view name);
 
-  // Where "cache.memory" was set; empty: it was not.
+  // Returns the place where "cache.memory" was set; empty: it was not.
   std::string_view where(std::string_view path) const;
   const Places& places() const { return where_; }
   // Like fault(), at the place where the key was set.
   void fault_at(std::string_view path, std::string_view what);
 
-  // What has more than one key to it: the last step. Fills in what follows from the keys given.
+  // Checks that involve more than one key: the last step. Fills in values derived from the given
+  // keys.
   void cross_check();
 
   // All faults, a line each, or the config.

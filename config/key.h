@@ -50,14 +50,14 @@ struct Key {
   bool zero_is_off = false;      // 0 is accepted below range.min too
   bool power_of_two = false;     // but for a 0 that is off
   bool secret = false;           // never printed
-  bool one_will_do = false;      // of a text list: one text stands for a list of it
-  bool number_will_do = false;   // of a text: a whole number stands for its digits
-  bool tables = false;           // of a text list: each is a table, a line "name=value" a key
+  bool one_will_do = false;      // for a text list: one text stands for a list of it
+  bool number_will_do = false;   // for a text: a whole number stands for its digits
+  bool tables = false;           // for a text list: each is a table, a line "name=value" a key
   bool required = false;         // in each element of a list: there is no default
   Apply apply = Apply::kReload;  // when a change takes effect
-  std::string_view accepted{};   // of texts: what item_check accepts
+  std::string_view accepted{};   // for texts: the form that item_check accepts
   std::span<const std::string_view> choices{};
-  // Of texts and text lists: gives the text as it is kept, or says what is wrong with it.
+  // For texts and text lists: returns the text in its stored form, or the reason why it is wrong.
   Result<std::string> (*item_check)(std::string_view) = nullptr;
   // From and to the struct of the section. REQUIRES: a canonical value of the kind.
   Value (*get)(const void*) = nullptr;

@@ -94,7 +94,7 @@ void set_member(void* section, const Value& value) {
       member_of_value<decltype(member_of(kMember))>(value);
 }
 
-// Starts a key of a member; what the kind needs beside name and doc is given in `key`.
+// Starts a key of a member; `key` has what the kind needs in addition to name and doc.
 template <auto kMember>
 constexpr Key bound(Key key) {
   key.get = &get_member<kMember>;

@@ -133,7 +133,7 @@ Result<Config> parse_config(std::string_view toml, std::string_view name,
 std::string fault_text(const Places& places, std::string_view key, std::string_view what) {
   if (key.empty()) return std::string(what);
   auto place = places.find(key);
-  // What a table of a list does not say stands nowhere; the list does.
+  // A key that a table of a list leaves out has no place; its list has one.
   if (place == places.end()) place = places.find(key.substr(0, key.find('.')));
   if (place == places.end() || place->second.empty()) return fault_line({}, key, what);
   return fault_line(place->second, key, what);

@@ -13,10 +13,10 @@
 
 namespace encore::config {
 
-// Where a config comes from: `path` empty means no file, all defaults. `sets` are the values of
-// --set, "section.key=value", applied in order after the file; elements of [[listen]],
-// [[origin]] and [[disk]] are addressed by number, "listen.0.address=127.0.0.1:80", and made where
-// the number is the next one. A list is written with commas: "forward.connect_ports=443,8443".
+// Sources of a config. `path` empty means no file, all defaults. `sets` are the values of --set,
+// "section.key=value", applied in order after the file; elements of [[listen]], [[origin]] and
+// [[disk]] are addressed by number, "listen.0.address=127.0.0.1:80", and created if the number is
+// the next one. A list is written with commas: "forward.connect_ports=443,8443".
 struct Sources {
   std::string path;
   std::vector<std::string> sets;

@@ -48,7 +48,7 @@ namespace encore::config {
   X(kClientSubject, "client_subject", "of the client's certificate")                          \
   X(kClientFingerprint, "client_fingerprint", "the SHA-256 of it")                            \
   X(kIntercepted, "intercepted", "true: it came inside a CONNECT that is decrypted")
-// And what the formats of others have beside that.
+// Fields that only the formats of other programs have.
 #define ENCORE_LOG_FORMS(X)                                                 \
   X(kEpoch, "epoch", "`time` as seconds, with milliseconds behind a point") \
   X(kOriginIp, "origin_ip", "`origin` without its port")                    \
@@ -59,21 +59,21 @@ enum class LogField : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name, text) id,
   ENCORE_LOG_FIELDS(ENCORE_ENUMERATOR) ENCORE_LOG_FORMS(ENCORE_ENUMERATOR)
 #undef ENCORE_ENUMERATOR
-  // Of Apache's directives, what is none of the fields above.
+  // Directives of Apache that are none of the fields above.
   kLiteral,       // text
   kNothing,       // "-"
   kLogTime,       // "[21/Nov/2026:12:57:36 +0000]"
   kRequestLine,   // method, URL and version
   kBodyOrDash,    // body_bytes, "-" where there are none
-  kMilliseconds,  // of duration
+  kMilliseconds,  // the duration
   kSeconds,
-  kRequestField,   // of that name
-  kResponseField,  // of that name
+  kRequestField,   // field of that name
+  kResponseField,  // field of that name
   kServerName,     // the host without port
   kPort,           // the listener's
   kConnection,     // "X" cut, "+" kept, "-" closed
-  kPath,           // of the URL, without query
-  kQuery,          // of the URL, with its '?'
+  kPath,           // the URL's path, without query
+  kQuery,          // the URL's query, with its '?'
 };
 
 struct LogFieldText {
@@ -101,7 +101,7 @@ struct LogPart {
 struct LogFormat {
   enum class Style : std::uint8_t { kJson, kSquid, kCombined, kLine };
   Style style = Style::kJson;
-  std::vector<LogPart> parts = {};  // of kLine
+  std::vector<LogPart> parts = {};  // parts of kLine
 
   // Whether a record has the field.
   bool has(LogField field) const;

@@ -114,7 +114,7 @@ namespace {
 
 constexpr std::string_view kUnix = "unix:";
 
-// What stands behind "unix:".
+// Parses the text after "unix:".
 Result<std::string> parse_socket_name(std::string_view name) {
   if (!name.starts_with('/') || name.ends_with('/')) return fail("has no absolute file name");
   if (name.size() > kSocketNameBytesMax) {

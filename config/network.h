@@ -31,11 +31,11 @@ inline constexpr std::size_t kSocketNameBytesMax = 100;  // 107 is what the syst
 // The permissions of a file: "0660". Errors: no octal number, more than 0777.
 Result<unsigned> parse_socket_mode(std::string_view text);
 
-// Where a name server is asked: "192.0.2.53", "2001:db8::1" (port 53), or with a port as
+// Parses the address of a name server: "192.0.2.53", "2001:db8::1" (port 53), or with a port as
 // parse_endpoint() has it. Errors: not of these forms, port 0, "*".
 Result<Endpoint> parse_nameserver(std::string_view text);
 
-// Where an origin is.
+// Address of an origin.
 struct ServerUrl {
   bool tls = false;
   std::string host;  // a name in lower case or a numeric address without brackets
@@ -55,7 +55,7 @@ Result<ServerUrl> parse_origin_server(std::string_view text);
 inline constexpr std::uint32_t kWeightMax = 100;
 struct ServerEntry : ServerUrl {
   std::uint32_t weight = 1;  // 1 .. kWeightMax
-  bool backup = false;       // asked where none of the others is to be had
+  bool backup = false;       // used if none of the others is available
   friend bool operator==(const ServerEntry&, const ServerEntry&) = default;
 };
 

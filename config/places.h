@@ -6,9 +6,9 @@
 
 namespace encore::config {
 
-// Where keys were set: "cache.memory" to "file:line:column" or "--set cache.memory". A key that is
-// not in it has its default. A list of tables is in it as such ("listen") beside its elements'
-// keys.
+// The places of keys that were set: "cache.memory" to "file:line:column" or "--set cache.memory".
+// An absent key has its default. A list of tables has an entry of its own ("listen") in addition to
+// its elements' keys.
 using Places = std::map<std::string, std::string, std::less<>>;
 
 }  // namespace encore::config

@@ -99,7 +99,7 @@ void report_rules(const Config& config, Report& report) {
               " holds for every request, so that what is behind it never does: " + behind + ".");
 }
 
-// What follows for those who use the proxy is said in full.
+// The consequences for the proxy's users are reported in full.
 void report_intercept(const Config& config, Report& report) {
   const Intercept& intercept = config.intercept;
   const auto listed = [](const std::vector<std::string>& names) {
@@ -373,7 +373,7 @@ void report_shadow(const Config& config, Report& report) {
                             std::to_string(shadow.sample) + ", of a cache of " +
                             format_bytes(whole) + "; up to about " +
                             format_bytes(shadow_bytes(config)) + " of memory in all");
-  // Fewer objects, and one that is asked for often decides much of what is told.
+  // With fewer objects, one that is requested often decides much of the result.
   constexpr std::uint64_t kFew = 64;
   const std::uint64_t held =
       whole / shadow.sample / std::max<std::uint64_t>(config.cache.mean_object_bytes, 1);

@@ -1,4 +1,4 @@
-// What the texts of a [[rule]] say. Pure functions and values, thread-safe.
+// Parses the texts of a [[rule]]. Pure functions and values, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct KeyQuery {
 };
 Result<KeyQuery> parse_key_query(std::string_view text);
 
-// What becomes of a request's Cookie: "bypass", "ignore", "key:NAME" (or several, "key:a,b").
+// Treatment of a request's Cookie: "bypass", "ignore", "key:NAME" (or several, "key:a,b").
 struct Cookies {
   enum class Kind : std::uint8_t { kBypass, kIgnore, kKey };
   Kind kind = Kind::kIgnore;

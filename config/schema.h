@@ -37,7 +37,7 @@ const Key* find_key(const Section& section, std::string_view name);
 // without the key's name; the value of a secret is not shown.
 Result<Value> accept(const Key& key, const Value& written);
 
-// What a key accepts, for messages and documentation: "64KiB .. 1TiB".
+// The values that a key accepts, for messages and documentation: "64KiB .. 1TiB".
 std::string accepted_text(const Key& key);
 
 // A canonical value as TOML: `"256MiB"`, `[443, 8443]`; empty where it is unset.

@@ -1,4 +1,4 @@
-// What the texts of shadow.policies say. A pure function and a value, thread-safe.
+// Parses the texts of shadow.policies. A pure function and a value, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace encore::config {
 
 // "second-hit", "nth-hit:3", "probability:0.1", "size-threshold:64KiB", "tinylfu+lru": an admission
-// policy, behind a colon its parameter, behind a plus an eviction policy. What is not said is as
-// [admission] and [cache] have it.
+// policy, behind a colon its parameter, behind a plus an eviction policy. Parts left out are as in
+// [admission] and [cache].
 struct ShadowPolicy {
   cache::AdmissionPolicy admission = cache::AdmissionPolicy::kSecondHit;
   std::optional<cache::EvictionPolicy> eviction = {};

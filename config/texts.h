@@ -1,4 +1,4 @@
-// What the texts of a config are made of. Pure functions, thread-safe.
+// Parses the texts of a config. Pure functions, thread-safe.
 #pragma once
 
 #include <string>

@@ -15,7 +15,8 @@ struct TlsPair {
   std::string ocsp;  // empty: nothing is stapled
 };
 
-// Of a table's lines, "name=value", as the reader of TOML writes them. The error is what is wrong.
+// Parses a table's lines, "name=value", as the reader of TOML writes them. The error states the
+// fault.
 Result<TlsPair> parse_tls_pair(std::string_view lines);
 // The same as it is written in TOML: `{certificate = "a.pem", key = "a.key"}`.
 std::string inline_table(std::string_view lines);

@@ -266,8 +266,8 @@ Mended mend_bare_value(std::string& text, const toml::source_region& source, std
 // Far more than any line of dots in a comment has, and far less than the stack holds.
 constexpr std::size_t kKeyPartsMax = 1000;
 
-// Where a key of too many parts ends: the parser goes one call deeper with each of them, so that
-// it must not see it. Between parts stands nothing but blanks.
+// Returns the end of a key with too many parts: the parser recurses for each part, so it must not
+// see such a key. Only blanks stand between parts.
 std::optional<std::size_t> too_many_parts(std::string_view text) {
   std::size_t parts = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {

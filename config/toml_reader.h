@@ -12,9 +12,9 @@ namespace encore::config {
 // Puts every value of the text into the draft, every fault likewise. False: it is not TOML.
 bool read_toml(std::string_view text, std::string_view name, Draft& draft);
 
-// A value as it stands behind --set section.key=, for the kind of the key: TOML where it is TOML,
-// and lists and texts also without quotes and brackets. What is not of the kind comes back as a
-// string, for accept() to refuse. Errors: not UTF-8.
+// Parses a value after --set section.key=, for the kind of the key: as TOML if it is TOML, and
+// lists and texts also without quotes and brackets. A value of another kind is returned as a
+// string, which accept() refuses. Errors: not UTF-8.
 Result<Value> read_set_value(const Key& key, std::string_view text);
 
 }  // namespace encore::config
