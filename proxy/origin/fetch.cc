@@ -120,7 +120,7 @@ bool Fetch::try_again(AttemptFailure failure, std::string_view why) {
 void Fetch::on_link_open() {
   const PanicNote note(state_.doing());
   ENCORE_CHECK(state_ == State::kConnecting, "a connection comes to who waits for one");
-  net::Stream& stream = link_.stream();
+  const OriginStream stream = link_.stream();
   transfer_->set_motion(Transfer::Motion::kMoving);
   answered_ = false;
   visit_.connect = link_.connect_time();
@@ -132,9 +132,9 @@ void Fetch::on_link_open() {
     visit_.address = stream.peer().to_string();
     if (link_.server() != nullptr) visit_.server = link_.server()->url;
   }
-  stream.set_handler(this);
+  stream.connection().set_handler(this);
   // One byte more than a head may have, so that the parser sees a longer one and refuses it.
-  stream.keep_at_least(request_->runtime->head_limits.head_bytes_max + 1);
+  stream.connection().keep_at_least(request_->runtime->head_limits.head_bytes_max + 1);
   if (stream.is_reading_paused()) stream.resume_reading();
   send_request();
 }

@@ -111,6 +111,8 @@ class Fetch final : public Producer,
   Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
         std::shared_ptr<const RequestContext> request, FetchPlan plan);
 
+  // Bytes of the origin; how many of them were used.
+  std::size_t take(std::string_view text);
   // Asking (fetch.cc).
   void go_on(OriginLink::Progress progress);
   void ask_again();

@@ -36,20 +36,24 @@ std::optional<ServerFailure> failure_of_answer(Outcome outcome, bool in_body) {
 
 }  // namespace
 
-std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes) {
+std::size_t Fetch::on_data(net::Stream&, std::span<const std::byte> bytes) {
   const PanicNote note(state_.doing());
+  return take({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::size_t Fetch::take(std::string_view text) {
   if (state_ == State::kRest) {
     // The response was whole, so that these bytes answer nothing: the connection is out of step.
     fail({.status = 502, .outcome = Outcome::kOriginInvalid});
-    return bytes.size();
+    return text.size();
   }
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   answered_ = true;
   std::size_t used = 0;
   const ServerTally counted = link_.tally();  // of the server that this came from
   // It may have gone on to another connection, to ask again: what is left is nothing to that.
+  const std::uint64_t connection = link_.number();
   const auto goes_on = [&] {
-    return state_ != State::kEnded && state_ != State::kRest && link_.is(stream);
+    return state_ != State::kEnded && state_ != State::kRest && link_.number() == connection;
   };
   while (used < text.size() && goes_on() && name_check_ == nullptr) {
     ENCORE_CHECK(state_ != State::kConnecting, "what has a connection does not wait for one");
@@ -62,13 +66,13 @@ std::size_t Fetch::on_data(net::Stream& stream, std::span<const std::byte> bytes
   counted.add(&ServerCounts::received_bytes, used);
   // The rest is the other protocol's, or stays in the stream until the name is known.
   if (switched_ || name_check_ != nullptr) return used;
-  if (!goes_on()) return bytes.size();
+  if (!goes_on()) return text.size();
   publish_head();
-  if (state_ != State::kBody) return goes_on() ? used : bytes.size();
+  if (state_ != State::kBody) return goes_on() ? used : text.size();
   transfer_->publish_body();
   if (state_ == State::kBody && (unread_ || plan_.background)) look_after_readers();
   if (state_ == State::kBody) body_.after_append();
-  return goes_on() ? used : bytes.size();
+  return goes_on() ? used : text.size();
 }
 
 std::span<std::byte> Fetch::read_buffer(net::Stream&) {

@@ -117,7 +117,7 @@ void OriginLink::choose_server(ServerLease lease) {
   tls_ = server_->tls;
 }
 
-net::Stream& OriginLink::stream() const {
+OriginStream OriginLink::stream() const {
   const Open* open = std::get_if<Open>(&state_);
   ENCORE_CHECK(open != nullptr && open->stream != nullptr, "an open link has a stream");
   return *open->stream;
@@ -126,11 +126,6 @@ net::Stream& OriginLink::stream() const {
 std::uint64_t OriginLink::moved_bytes() const {
   const Open* open = std::get_if<Open>(&state_);
   return open == nullptr ? 0 : net::moved_bytes(*open->stream);
-}
-
-bool OriginLink::is(const net::Stream& stream) const {
-  const Open* open = std::get_if<Open>(&state_);
-  return open != nullptr && open->stream.get() == &stream;
 }
 
 OriginLink::Progress OriginLink::acquire(Need need) {
@@ -206,6 +201,7 @@ bool OriginLink::take_idle(const std::function<bool(const PooledConnection&)>& i
   services_.stats.origin_reuses.add();
   slot_ = std::move(taken.slot);
   connect_time_ = Nanoseconds(-1);
+  ++opened_;
   state_ = Open{.stream = std::move(taken.stream),
                 .reused = true,
                 .count = std::move(taken.count),
@@ -385,6 +381,7 @@ void OriginLink::on_connected(
     counted.add(&ServerCounts::connects);
     counted.add_time(&ServerCounts::connect_microseconds, services_.loop.now() - since);
     connect_time_ = services_.loop.now() - looked_up_;
+    ++opened_;
     state_ =
         Open{.stream = std::move(*result),
              .reused = false,

@@ -26,6 +26,7 @@
 #include "proxy/origin/connection_count.h"
 #include "proxy/origin/origin_line.h"
 #include "proxy/origin/origin_pool.h"
+#include "proxy/origin/origin_stream.h"
 #include "proxy/origin/services.h"
 #include "proxy/request/parent.h"
 #include "proxy/request/request_context.h"
@@ -104,8 +105,9 @@ class OriginLink final : private OriginLines::Waiter::Owner {
 
   bool is_open() const { return std::holds_alternative<Open>(state_); }
   // REQUIRES: open.
-  net::Stream& stream() const;
-  bool is(const net::Stream& stream) const;
+  OriginStream stream() const;
+  // Tells the present connection from others that it has had; 0: it is not open.
+  std::uint64_t number() const { return is_open() ? opened_ : 0; }
   // The server that is asked; null: the one that a forward client names.
   const OriginServer* server() const { return server_; }
   // Key in the pool for connections to the present server.
@@ -204,6 +206,7 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   MonotonicTime named_until_{};  // the addresses that were found then
   Nanoseconds connect_time_{-1};
   std::uint32_t retries_ = 0;
+  std::uint64_t opened_ = 0;                   // connections that it has had
   std::vector<const OriginServer*> tried_;     // those that failed
   std::vector<net::Address> tried_addresses_;  // of the present server
   bool other_address_ = false;                 // it has one that was not tried

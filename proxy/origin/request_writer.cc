@@ -41,7 +41,7 @@ void RequestWriter::append_last_chunk(std::string_view trailers) {
   body_ += http::kChunkEnd;
 }
 
-net::WriteResult RequestWriter::flush(net::Stream& stream) {
+net::WriteResult RequestWriter::flush(OriginStream stream) {
   std::array<iovec, 2> parts;
   std::size_t count = 0;
   const std::size_t head_left = head_.size() - head_sent_;
@@ -49,7 +49,7 @@ net::WriteResult RequestWriter::flush(net::Stream& stream) {
   const std::size_t body_left = body_.size() - body_sent_;
   if (body_left != 0) parts[count++] = {body_.data() + body_sent_, body_left};
   if (count == 0) return {};
-  const net::WriteResult result = stream.write(std::span(parts.data(), count));
+  const net::WriteResult result = stream.connection().write(std::span(parts.data(), count));
   ENCORE_CHECK(result.bytes <= head_left + body_left, "no more is sent than there is");
   const std::size_t of_head = std::min(result.bytes, head_left);
   head_sent_ += of_head;

@@ -10,6 +10,7 @@
 
 #include "proxy/http/framing.h"
 #include "proxy/net/stream.h"
+#include "proxy/origin/origin_stream.h"
 
 namespace encore::server {
 
@@ -31,7 +32,7 @@ class RequestWriter {
   // unless all is gathered.
   void frame(http::BodyKind framing);
   // Writes what is left, as far as the connection takes it. After kError it is broken.
-  net::WriteResult flush(net::Stream& stream);
+  net::WriteResult flush(OriginStream stream);
   // The connection takes no more of it; the origin may have answered before.
   void set_broken() { broken_ = true; }
   bool is_broken() const { return broken_; }

@@ -25,7 +25,7 @@ ResponseBody::ResponseBody(OriginServices& services, const RequestContext& reque
       owner_(owner),
       writer_(services, request) {}
 
-bool ResponseBody::open(net::Stream& stream, const Received& received,
+bool ResponseBody::open(OriginStream stream, const Received& received,
                         const SharedResponse& response, Use use, Joining joining) {
   ENCORE_CHECK(!body_, "a response has one body");
   const http::Framing& framing = received.framing;
@@ -36,7 +36,7 @@ bool ResponseBody::open(net::Stream& stream, const Received& received,
   if (!body && services_.relief.make_room_at_once()) body = services_.store.make_body(options);
   if (!body) return false;
   body_ = std::move(*body);
-  stream_ = &stream;
+  stream_ = stream;
   since_ = services_.loop.now();
   joining_ = joining;
   const config::Limits& limits = request_.runtime->config.limits;
@@ -135,7 +135,7 @@ bool ResponseBody::find_memory() {
 
 // What was read already is kept by the stream.
 void ResponseBody::wait_for_memory() {
-  stream_->pause_reading();
+  stream_.pause_reading();
   // The readers, who are told next, give it back: chunks that are filled in part would be all that
   // there is, and each transfer wait for the others'.
   if (!body_->is_retaining()) body_->end_chunk();
@@ -147,7 +147,7 @@ void ResponseBody::wait_for_memory() {
 }
 
 bool ResponseBody::retry_memory() {
-  ENCORE_CHECK(memory_since_ && stream_ != nullptr, "who waits for memory has more to read");
+  ENCORE_CHECK(memory_since_ && stream_, "who waits for memory has more to read");
   if (body_->is_retaining()) stop_retaining();  // a reader that had not begun may have
   if (body_->writable(1).empty()) return false;
   memory_since_.reset();
@@ -157,7 +157,7 @@ bool ResponseBody::retry_memory() {
 }
 
 void ResponseBody::read_on() {
-  if (!paused_since_ && !memory_since_) stream_->resume_reading();
+  if (!paused_since_ && !memory_since_) stream_.resume_reading();
 }
 
 void ResponseBody::after_append() {
@@ -186,11 +186,11 @@ std::uint64_t ResponseBody::lag_max() const {
 }
 
 void ResponseBody::pause(MonotonicTime now) {
-  ENCORE_CHECK(!paused_since_ && stream_ != nullptr, "a body that is read is paused");
+  ENCORE_CHECK(!paused_since_ && stream_, "a body that is read is paused");
   if (transfer_.is_over_share()) services_.stats.share_waits.add();
   paused_since_ = now;
   transfer_.set_producer_paused(true);
-  stream_->pause_reading();
+  stream_.pause_reading();
   others_waited_ = false;
   all_read_since_.reset();
   // A reader left behind may go on from there.
@@ -207,7 +207,7 @@ void ResponseBody::pause(MonotonicTime now) {
 // read all nobody is asked: the reader that has tells that it has advanced. Beside a fast origin
 // that is so many times in a millisecond, and the last answers are as good (docs/decisions/0321).
 void ResponseBody::question_readers() {
-  if (!paused_since_ || stream_ == nullptr) return;
+  if (!paused_since_ || !stream_) return;
   using Asking = Transfer::Asking;
   const MonotonicTime now = services_.loop.now();
   Asking asking = others_waited_ ? Asking::kVerdict : Asking::kToKnow;
@@ -227,7 +227,7 @@ void ResponseBody::question_readers() {
 }
 
 void ResponseBody::on_reader_advanced() {
-  if (!paused_since_ || stream_ == nullptr) return;
+  if (!paused_since_ || !stream_) return;
   const std::uint64_t limit = request_.runtime->config.limits.transfer_buffer_bytes;
   const std::uint64_t behind = lag();
   // It goes on at half, so that the origin is not stopped and started with each piece.
@@ -315,7 +315,7 @@ void ResponseBody::stop_storing() {
 }
 
 std::optional<StoreWriter::Result> ResponseBody::complete(const store::ObjectRef& completes) {
-  ENCORE_CHECK(stream_ == nullptr, "a body that has ended has no connection");
+  ENCORE_CHECK(!stream_, "a body that has ended has no connection");
   body_->complete();
   if (!is_storing()) return std::nullopt;
   const StoreWriter::Result result = writer_.commit(body_, completes);

@@ -15,9 +15,9 @@
 
 #include "base/time.h"
 #include "proxy/net/body_digest.h"
-#include "proxy/net/stream.h"
 #include "proxy/net/timer.h"
 #include "proxy/origin/body_framing.h"
+#include "proxy/origin/origin_stream.h"
 #include "proxy/origin/received.h"
 #include "proxy/origin/services.h"
 #include "proxy/origin/store_writer.h"
@@ -54,7 +54,7 @@ class ResponseBody {
   enum class Joining : std::uint8_t { kNo, kWhileKept };
   // Begins the body of `received`, whose `response` it is shared as; both, and the stream, are
   // borrowed until the end. False where there is no memory. REQUIRES: called once.
-  [[nodiscard]] bool open(net::Stream& stream, const Received& received,
+  [[nodiscard]] bool open(OriginStream stream, const Received& received,
                           const SharedResponse& response, Use use, Joining joining);
   // It must have this digest, in hexadecimal. REQUIRES: open, nothing has come.
   void expect(std::string digest) { digest_.emplace(std::move(digest)); }
@@ -108,7 +108,7 @@ class ResponseBody {
 
   // The stream is let go of.
   void detach() {
-    stream_ = nullptr;
+    stream_ = {};
     patience_.reset();
   }
   // All has come. Nothing where it was not being stored. REQUIRES: detached.
@@ -142,7 +142,7 @@ class ResponseBody {
   const RequestContext& request_;
   Transfer& transfer_;
   ResponseBodyOwner& owner_;
-  net::Stream* stream_ = nullptr;
+  OriginStream stream_;
   BodyFraming reader_;
   StoreWriter writer_;
   store::BodyRef body_;
