@@ -35,7 +35,9 @@ AllowanceLimit limit_of(Allowance which) noexcept {
 
 bool Allowances::use(Allowance which, MonotonicTime now) noexcept {
   Bucket& bucket = buckets_[static_cast<std::size_t>(which)];
-  const AllowanceLimit limit = limit_of(which);
+  AllowanceLimit limit = limit_of(which);
+  limit.burst *= factor_;
+  limit.per_second *= factor_;
   const std::uint32_t at = milliseconds_of(now);
   if (bucket.used == 0) bucket.filled_at = at;
   const std::uint64_t back = std::uint64_t{at - bucket.filled_at} * limit.per_second / 1000;
@@ -54,7 +56,7 @@ bool Allowances::use(Allowance which, MonotonicTime now) noexcept {
 
 void Allowances::add_work() noexcept {
   for (std::size_t i = 0; i < kAllowanceCount; ++i) {
-    buckets_[i].used -= std::min(buckets_[i].used, kLimits[i].per_work);
+    buckets_[i].used -= std::min(buckets_[i].used, kLimits[i].per_work * factor_);
   }
 }
 

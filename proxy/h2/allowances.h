@@ -54,6 +54,8 @@ AllowanceLimit limit_of(Allowance which) noexcept;
 
 class Allowances {
  public:
+  // Each is `factor` times as large as limit_of() says.
+  explicit Allowances(std::uint32_t factor = 1) : factor_(factor) {}
   // Uses one of `which`. False where none is left: the peer has done it too often.
   bool use(Allowance which, MonotonicTime now) noexcept;
   // Work was done: what goes with it is allowed.
@@ -64,6 +66,7 @@ class Allowances {
     std::uint32_t used = 0;       // falls with time
     std::uint32_t filled_at = 0;  // milliseconds, of any start; wraps
   };
+  const std::uint32_t factor_;
   std::array<Bucket, kAllowanceCount> buckets_ = {};
 };
 

@@ -26,11 +26,18 @@ struct Options {
   // Content that was received and that consume() has not been called for, at most.
   std::int32_t stream_window_bytes = 256 * 1024;
   std::int32_t connection_window_bytes = 1024 * 1024;
+  // Content counts against the connection's window only until its handler has it: the windows of
+  // the streams alone bound what is kept, and a stream that stands still stops no other.
+  bool has_streams_apart = false;
   // While that much of frames that no window holds back is unsent, nothing more is read.
   std::size_t output_bytes_max = std::size_t{64} * 1024;
   // A stream that has bytes to send and whose client has let less than kStallBytes of them go in
   // this time is reset.
   Nanoseconds stall_time = std::chrono::seconds(30);
+  // With that many of them the connection ends.
+  std::uint32_t stalled_streams_max = 3;
+  // Each allowance is that many times as large: a server talks more than a client.
+  std::uint32_t allowance_factor = 1;
   // A header block takes no longer.
   Nanoseconds head_time = std::chrono::seconds(10);
   // Servers: request lines name whole URIs, as forward proxies have it.
@@ -40,8 +47,6 @@ struct Options {
 };
 
 inline constexpr std::uint64_t kStallBytes = 1024;
-// Streams that may stall before their connection ends.
-inline constexpr std::uint32_t kStalledStreamsMax = 3;
 
 // Limits that are no Allowance: name in log and counters.
 #define ENCORE_H2_LIMITS(X)                   \

@@ -75,7 +75,7 @@ Session::Purpose ServerSession::on_new_stream(const FrameHeader& header) {
   set_last_peer_stream(id);
   if (streams().open_count() < options().streams_max) return Purpose::kHead;
   counters().add(Limit::kStreamsRefused);
-  fail_stream(id, ErrorCode::kRefusedStream);
+  fail_stream(id, ErrorCode::kRefusedStream, to_string(Limit::kStreamsRefused));
   return Purpose::kDiscard;
 }
 

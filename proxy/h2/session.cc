@@ -19,7 +19,11 @@ constexpr std::uint32_t kWindowsDueMax = 1 << 16;
 }  // namespace
 
 Session::Session(Role role, const Options& options, Counters& counters)
-    : role_(role), options_(options), counters_(counters), reader_(role == Role::kServer) {
+    : role_(role),
+      options_(options),
+      counters_(counters),
+      reader_(role == Role::kServer),
+      allowances_(options.allowance_factor) {
   ENCORE_CHECK(options.stream_window_bytes >= kInitialWindow &&
                    options.connection_window_bytes >= kInitialWindow,
                "windows are at least what a peer begins with");
@@ -74,11 +78,11 @@ void Session::check_timeouts(MonotonicTime now) {
   for (const StreamId id : stalled) {
     if (is_ended()) break;
     counters_.add(Limit::kStalledStream);
-    if (++stalled_streams_ == kStalledStreamsMax) {
+    if (++stalled_streams_ == options_.stalled_streams_max) {
       counters_.add(Limit::kStalledConnection);
       fail(ErrorCode::kEnhanceYourCalm, to_string(Limit::kStalledConnection));
     } else {
-      fail_stream(id, ErrorCode::kCancel);
+      fail_stream(id, ErrorCode::kCancel, to_string(Limit::kStalledStream));
     }
   }
   settle();
@@ -178,7 +182,7 @@ void Session::consume(StreamId id, std::size_t bytes) {
   if (stream == nullptr) return;
   ENCORE_CHECK(bytes <= stream->unconsumed, "no more is consumed than has come");
   stream->unconsumed -= static_cast<std::uint32_t>(bytes);
-  give_back(bytes);
+  if (!options_.has_streams_apart) give_back(bytes);
   give_back(*stream, bytes);
 }
 
@@ -307,16 +311,19 @@ void Session::end_receiving(Stream& stream, std::string_view trailers) {
 
 void Session::refuse(StreamId id, Malformed reason) {
   ++counters_.malformed[static_cast<std::size_t>(reason)];
-  fail_stream(id, ErrorCode::kProtocolError);
+  fail_stream(id, ErrorCode::kProtocolError, to_string(reason));
 }
 
-void Session::fail_stream(StreamId id, ErrorCode code) {
+void Session::fail_stream(StreamId id, ErrorCode code, std::string_view why) {
   if (is_ended()) return;
   append_rst_stream(id, code, output_.control());
   ended_.add_reset(id);
   Stream* const stream = streams_.find(id);
   count_reset(stream == nullptr ? Stream::Sending::kNothing : stream->sending);
-  if (stream != nullptr) close(*stream, code);
+  if (stream == nullptr) return;
+  fault_ = why;
+  close(*stream, code);
+  fault_ = {};
 }
 
 void Session::forsake(Stream& stream, ErrorCode code) {
@@ -341,7 +348,7 @@ void Session::close(Stream& stream, ErrorCode code) {
   output_.forget(stream);
   const std::uint32_t unconsumed = stream.unconsumed;
   streams_.erase(id);
-  give_back(unconsumed);
+  if (!options_.has_streams_apart) give_back(unconsumed);
   if (handler != nullptr) handler->on_gone(id, code);
 }
 

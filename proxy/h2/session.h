@@ -95,6 +95,8 @@ class Session : private FrameSink, private OutputOwner {
   const std::optional<ConnectionEnd>& end() const { return end_; }
   bool is_ended() const { return end_.has_value(); }
   std::size_t stream_count() const { return streams_.open_count(); }
+  // Within on_gone(): why this side has ended the stream; empty: the peer has, or the connection.
+  std::string_view fault() const { return fault_; }
   // Whether a header block has begun and not ended, and how much memory such a one may take.
   bool is_within_block() const { return block_.purpose != Purpose::kNone; }
   std::size_t block_bytes_max() const { return 2 * options_.head_bytes_max; }
@@ -192,7 +194,7 @@ class Session : private FrameSink, private OutputOwner {
   // The peer's message is malformed: counts it, and resets the stream, whether it is there or not.
   void refuse(StreamId stream, Malformed reason);
   // Ends the stream for something that the peer has done, or that we cannot.
-  void fail_stream(StreamId stream, ErrorCode code);
+  void fail_stream(StreamId stream, ErrorCode code, std::string_view why);
   // The stream is no more for the peer: its handler is told.
   void forsake(Stream& stream, ErrorCode code);
   // The peer's message has come to its end.
@@ -270,6 +272,7 @@ class Session : private FrameSink, private OutputOwner {
   StreamId last_peer_stream_ = 0;
   MonotonicTime now_ = {};
   std::optional<ConnectionEnd> end_;
+  std::string_view fault_;  // of a constant
   // Streams that have changed, for their handlers to be told at the end of a call that may do so.
   std::vector<StreamId> changed_;
 };

@@ -62,12 +62,12 @@ FrameSink::Use Session::on_data(const FrameHeader& header) {
     return Use::kStop;
   }
   if (data_stream_ != nullptr && data_stream_->receiving == Stream::Receiving::kEnded) {
-    fail_stream(header.stream, ErrorCode::kStreamClosed);
+    fail_stream(header.stream, ErrorCode::kStreamClosed, "DATA behind the end");
   } else if (data_stream_ != nullptr && role_ == Role::kClient && !data_stream_->has_response) {
-    fail_stream(header.stream, ErrorCode::kProtocolError);
+    fail_stream(header.stream, ErrorCode::kProtocolError, "DATA before the head");
   } else if (data_stream_ != nullptr &&
              static_cast<std::int64_t>(header.length) > data_stream_->receive_window) {
-    fail_stream(header.stream, ErrorCode::kFlowControlError);
+    fail_stream(header.stream, ErrorCode::kFlowControlError, "more DATA than the window");
   } else if (data_stream_ != nullptr) {
     data_stream_->receive_window -= static_cast<std::int32_t>(header.length);
     return Use::kRead;
@@ -93,7 +93,7 @@ FrameSink::Use Session::on_headers(const FrameHeader& header) {
   } else if (stream->is_over()) {
     fail(ErrorCode::kStreamClosed, "HEADERS on a closed stream");
   } else if (stream->receiving == Stream::Receiving::kEnded) {
-    fail_stream(header.stream, ErrorCode::kStreamClosed);
+    fail_stream(header.stream, ErrorCode::kStreamClosed, "HEADERS behind the end");
   } else {
     purpose = on_further_headers(header, *stream);
   }
@@ -137,6 +137,7 @@ bool Session::on_payload(const FrameHeader& header, std::string_view bytes, bool
   }
   data_stream_->received += size;
   data_stream_->unconsumed += size;
+  if (options_.has_streams_apart) give_back(size);
   if (data_stream_->handler != nullptr) {
     data_stream_->handler->on_content(header.stream, bytes);
   } else {
@@ -390,9 +391,9 @@ void Session::on_window_update(const FrameHeader& header, std::string_view paylo
   if (stream == nullptr || stream->is_over()) return;
   stream->send_window += increment;
   if (increment == 0) {
-    fail_stream(header.stream, ErrorCode::kProtocolError);
+    fail_stream(header.stream, ErrorCode::kProtocolError, "WINDOW_UPDATE of nothing");
   } else if (stream->send_window > kWindowMax) {
-    fail_stream(header.stream, ErrorCode::kFlowControlError);
+    fail_stream(header.stream, ErrorCode::kFlowControlError, "WINDOW_UPDATE");
   }
 }
 

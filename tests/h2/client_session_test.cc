@@ -16,10 +16,12 @@ struct Answer {
   bool has_ended = false;
   std::string trailers = {};
   std::optional<ErrorCode> gone = {};
+  std::string fault = {};  // what was wrong with it
 };
 
 class Origin final : public ClientHandler, public StreamHandler {
  public:
+  explicit Origin(const Options& options = {}) : session(options, counters, *this) {}
   void on_interim(StreamId stream, const Response& response) override {
     answers[stream].interim += response.text;
   }
@@ -33,7 +35,7 @@ class Origin final : public ClientHandler, public StreamHandler {
   void on_connection_end(const ConnectionEnd& why) override { end = why; }
   void on_content(StreamId stream, std::string_view bytes) override {
     answers[stream].content += bytes;
-    session.consume(stream, bytes.size());
+    if (consumes) session.consume(stream, bytes.size());
   }
   void on_content_end(StreamId stream, std::string_view trailers) override {
     answers[stream].has_ended = true;
@@ -41,7 +43,10 @@ class Origin final : public ClientHandler, public StreamHandler {
     if (session.status(stream) == SendStatus::kDone) session.release(stream);
   }
   void on_writable(StreamId) override {}
-  void on_gone(StreamId stream, ErrorCode code) override { answers[stream].gone = code; }
+  void on_gone(StreamId stream, ErrorCode code) override {
+    answers[stream].gone = code;
+    answers[stream].fault = session.fault();
+  }
 
   StreamId get(
       std::string_view head = "GET /x HTTP/1.1\r\nHost: a.example\r\nAccept: */*\r\n\r\n") {
@@ -64,8 +69,9 @@ class Origin final : public ClientHandler, public StreamHandler {
   std::map<StreamId, Answer> answers;
   std::optional<ConnectionEnd> end;
   MonotonicTime now = MonotonicTime(std::chrono::hours(1));
+  bool consumes = true;
   Counters counters;
-  ClientSession session{Options{}, counters, *this};
+  ClientSession session;
 };
 
 // Carries bytes between both until nothing moves.
@@ -208,6 +214,7 @@ TEST_CASE("a malformed response ends its stream", "[h2][client][rfc9113][8.1.1]"
     CAPTURE(to_string(reason));
     CHECK(origin.counters.of(reason) == 1);
     CHECK(origin.answers[1].gone == ErrorCode::kProtocolError);
+    CHECK(origin.answers[1].fault == to_string(reason));
     CHECK_FALSE(origin.end);
     CHECK(origin.session.can_request());
   }
@@ -230,6 +237,52 @@ TEST_CASE("a server that breaks the connection's rules is left", "[h2][client][r
   early.give(kSettings + data(1, "content without a head"));
   CHECK(early.answers[1].gone == ErrorCode::kProtocolError);
   CHECK_FALSE(early.end);
+}
+
+TEST_CASE("a stream that nobody takes leaves the connection's window to others, if they are apart",
+          "[h2][client][rfc9113][5.2]") {
+  const bool apart = GENERATE(false, true);
+  Options options;
+  options.has_streams_apart = apart;
+  options.stream_window_bytes = options.connection_window_bytes = 1 << 16;
+  Origin origin(options);
+  origin.consumes = false;
+  const StreamId id = origin.get();
+  origin.give(kSettings + headers(id, {{":status", "200"}}, false));
+  origin.take();
+  for (int i = 0; i < 4; ++i) origin.give(data(id, std::string(10000, 'x')));
+  const std::string said = origin.take();
+  const std::string opened = window(0, 40000);
+  CHECK((said.find(opened) != std::string::npos) == apart);
+  // The stream's own window stays shut, and opens when its content is used.
+  CHECK(said.find(window(id, 40000)) == std::string::npos);
+  origin.session.consume(id, 40000);
+  CHECK(origin.take().find(window(id, 40000)) != std::string::npos);
+  CHECK_FALSE(origin.end);
+}
+
+TEST_CASE("a stream's end by its server is no fault that was found here", "[h2][client]") {
+  Origin origin;
+  const StreamId id = origin.get();
+  origin.give(kSettings + rst(id, ErrorCode::kProtocolError));
+  CHECK(origin.answers[id].gone == ErrorCode::kProtocolError);
+  CHECK(origin.answers[id].fault.empty());
+}
+
+TEST_CASE("allowances of a server are as many times larger as was said", "[h2][client][flood]") {
+  const std::uint32_t factor = GENERATE(1U, 10U);
+  Options options;
+  options.allowance_factor = factor;
+  Origin origin(options);
+  origin.give(kSettings);
+  const std::string ping = frame(FrameType::kPing, 0, 0, "12345678");
+  std::uint32_t sent = 0;
+  while (!origin.end && sent < 100'000) {
+    origin.give(ping);
+    (void)origin.take();
+    ++sent;
+  }
+  CHECK(sent == factor * limit_of(Allowance::kPing).burst + 1);
 }
 
 TEST_CASE("what our clients give up is no fault of the server's", "[h2][client]") {
