@@ -113,6 +113,13 @@ constexpr std::array kOriginKeys = {
                              .doc = "The key (PEM) of `tls_certificate`.",
                              .accepted = "a file name or \"\"",
                              .item_check = check_file_name}),
+    bound<&Origin::http2>(
+        {.name = "http2",
+         .kind = Kind::kBool,
+         .doc =
+             "Speak HTTP/2 to the servers, as gRPC needs it. `https` servers choose by ALPN; one "
+             "that chooses `http/1.1` gets that. All others must know HTTP/2 without being asked "
+             "(prior knowledge), health checks included."}),
 };
 
 constexpr std::array kForwardKeys = {
@@ -188,6 +195,12 @@ constexpr std::array kUpstreamKeys = {
          .number_will_do = true,
          .accepted = "\"1%\" .. \"100%\", or a number, 0 .. 16777216",
          .item_check = check_parsed<ClientShareText>}),
+    bound<&Upstream::http2_streams>(
+        {.name = "http2_streams",
+         .kind = Kind::kInteger,
+         .doc = "Requests that one connection of HTTP/2 to a server carries at the same time, as "
+                "far as the server accepts them. A further one opens another connection.",
+         .range = {.min = 1, .max = 10000}}),
     bound<&Upstream::waiting_per_server>(
         {.name = "waiting_per_server",
          .kind = Kind::kInteger,

@@ -36,6 +36,7 @@ namespace encore::config {
   X(kTraceparent, "traceparent", "the field, where it is one of W3C Trace Context")           \
   X(kOrigin, "origin", "the address and port that was connected to")                          \
   X(kServer, "server", "of an `[[origin]]` the server, as the config has it")                 \
+  X(kOriginVersion, "origin_version", "the protocol that its server was asked in, `HTTP/2`")  \
   X(kConnect, "connect_us", "for a new connection: from the search for the name to its end")  \
   X(kOriginTime, "origin_us", "from the request sent to an origin until its response's head") \
   X(kContentType, "content_type", "of the response")                                          \

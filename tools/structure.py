@@ -58,7 +58,7 @@ MAY_INCLUDE = {
                      "proxy/observe", "proxy/settings", "proxy/request", "proxy/transfer", "proxy/exchange",
                      "proxy/intake"],
     "proxy/process": ["base", "filter", "filter/published", "cache", "config", "proxy"],
-    "proxy/origin": ["base", "filter", "cache", "config", "proxy/http", "proxy/coding", "proxy/net",
+    "proxy/origin": ["base", "filter", "cache", "config", "proxy/http", "proxy/h2", "proxy/coding", "proxy/net",
                      "proxy/store",
                      "proxy/disk", "proxy/publish", "proxy/observe", "proxy/settings", "proxy/request",
                      "proxy/transfer"],

@@ -15,8 +15,10 @@
 namespace encore::net {
 namespace {
 
-constexpr unsigned char kAlpn[] = "\x08http/1.1";
+// The second begins behind what the first has in front of it.
+constexpr unsigned char kAlpn[] = "\x02h2\x08http/1.1";
 constexpr unsigned kAlpnBytes = sizeof kAlpn - 1;
+constexpr unsigned kHttp2Bytes = 3;
 
 int on_new_session(SSL* ssl, SSL_SESSION* session) {
   const auto* tls = static_cast<TlsSession*>(SSL_get_app_data(ssl));
@@ -108,7 +110,8 @@ Result<TlsContext> TlsContext::client(const ClientOptions& options) {
     if (!used) return std::unexpected(used.error());
   }
   SSL_CTX_set_verify(context, options.verify_peer ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
-  SSL_CTX_set_alpn_protos(context, kAlpn, kAlpnBytes);
+  const unsigned skipped = options.http2 ? 0 : kHttp2Bytes;
+  SSL_CTX_set_alpn_protos(context, kAlpn + skipped, kAlpnBytes - skipped);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
   SSL_CTX_sess_set_new_cb(context, &on_new_session);
   return TlsContext(std::move(shared));

@@ -2,7 +2,7 @@
 // own, stored sessions. Thread-safe once made: workers share one. TlsServer is its counterpart.
 //
 // TLS 1.2 and 1.3 only. The server is verified by default; there is no other way to switch that off
-// than to say so. ALPN offers http/1.1.
+// than to say so. ALPN offers http/1.1, and h2 in front of it if that is wanted.
 #pragma once
 
 #include <memory>
@@ -43,6 +43,7 @@ class TlsContext {
     // Ours, for servers that ask for one; PEM, leaf first, then the chain. Empty: none.
     std::string certificate_file = {};
     std::string key_file = {};
+    bool http2 = false;  // offered: TlsFacts::alpn says what was chosen
   };
   // Errors show the file and OpenSSL's reason.
   static Result<TlsContext> client(const ClientOptions& options);

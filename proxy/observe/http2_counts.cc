@@ -63,4 +63,16 @@ void write_http2(MetricsWriter& out, const Http2Snapshot& counts) {
                        counts.malformed, 1);
 }
 
+void write_origin_http2(MetricsWriter& out, const Http2Snapshot& counts) {
+  write<h2::Allowance>(out, "origin_http2_floods_total", "kind",
+                       "Connections of HTTP/2 ended because their origin did this too often.",
+                       counts.floods);
+  write<h2::Limit>(out, "origin_http2_limits_total", "limit",
+                   "Times that an origin met a limit of HTTP/2: a stream or connection has ended.",
+                   counts.limits);
+  write<h2::Malformed>(out, "origin_http2_malformed_total", "reason",
+                       "Responses of HTTP/2 refused with a reset because they were malformed.",
+                       counts.malformed, 1);
+}
+
 }  // namespace encore::server

@@ -31,5 +31,7 @@ struct Http2Snapshot : Http2CountsOf<std::uint64_t> {
 
 class MetricsWriter;
 void write_http2(MetricsWriter& out, const Http2Snapshot& counts);
+// The same of connections to origins.
+void write_origin_http2(MetricsWriter& out, const Http2Snapshot& counts);
 
 }  // namespace encore::server

@@ -10,6 +10,7 @@ namespace encore::server {
 struct OriginVisit {
   std::string address = {};  // that was connected to, with its port; empty: none, or nobody asks
   std::string server = {};   // of an [[origin]], as the config has it; empty likewise
+  std::string_view version = {};  // "HTTP/1.1" or "HTTP/2", of a constant; empty: no connection
   // Below 0: no connection was made for it; no head of a response came.
   Nanoseconds connect{-1};
   Nanoseconds answer{-1};
@@ -18,6 +19,7 @@ struct OriginVisit {
   void clear() {
     address.clear();
     server.clear();
+    version = {};
     connect = answer = Nanoseconds(-1);
   }
 };

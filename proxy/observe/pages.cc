@@ -432,6 +432,7 @@ std::string metrics_text(const Snapshot& snapshot, const ProcessStatus& process)
   ENCORE_GAUGES(ENCORE_GAUGE_SAMPLE)
 #undef ENCORE_GAUGE_SAMPLE
   write_http2(out, snapshot.http2);
+  write_origin_http2(out, snapshot.origin_http2);
   write_certificates(out, snapshot.certificates);
   write_series(out, snapshot.series);
   write_origins(out, snapshot);

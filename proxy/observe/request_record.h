@@ -179,6 +179,8 @@ struct LogValue {
       return LogValue::if_any(request.text_of(record.visit, &OriginVisit::address));
     case kServer:
       return LogValue::if_any(request.text_of(record.visit, &OriginVisit::server));
+    case kOriginVersion:
+      return LogValue::if_any(record.visit == nullptr ? std::string_view() : record.visit->version);
     case kConnect:
       return LogValue::time(request.visit_time(&OriginVisit::connect));
     case kOriginTime:

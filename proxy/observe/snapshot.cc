@@ -51,6 +51,7 @@ void Snapshot::add(const WorkerStats& stats) {
   ENCORE_GAUGES(ENCORE_ADD)
 #undef ENCORE_ADD
   http2.add(stats.http2);
+  origin_http2.add(stats.origin_http2);
 }
 
 }  // namespace encore::server

@@ -63,6 +63,7 @@ struct Snapshot {
   ENCORE_GAUGES(ENCORE_MEMBER)
 #undef ENCORE_MEMBER
   Http2Snapshot http2;
+  Http2Snapshot origin_http2;
   cache::KernelStatistics kernel;
   cache::AdmissionStatistics admission;
   bool on_probation = false;  // the policy is probation

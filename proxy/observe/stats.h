@@ -126,6 +126,10 @@ struct ResponseSizes {
   X(origin_requests, "origin_requests_total", "Requests sent to origins.")                         \
   X(origin_connects, "origin_connects_total", "Connections opened to origins.")                    \
   X(origin_reuses, "origin_reuses_total", "Requests sent on a kept-alive origin connection.")      \
+  X(origin_http2_connections, "origin_http2_connections_total",                                    \
+    "Connections to origins that spoke HTTP/2.")                                                   \
+  X(origin_http2_streams, "origin_http2_streams_total",                                            \
+    "Requests sent to origins as streams of HTTP/2.")                                              \
   X(origin_retries, "origin_retries_total", "Requests sent again on a fresh connection.")          \
   X(origin_failovers, "origin_failovers_total",                                                    \
     "Requests that went on to another server because one failed.")                                 \
@@ -187,15 +191,17 @@ struct ResponseSizes {
   X(body_bytes_all, "body_bytes_total", "Body bytes of all responses sent to clients.")
 
 //  member              name in /metrics (after encore_)   help
-#define ENCORE_GAUGES(X)                                                       \
-  X(connections_open, "client_connections", "Client connections open.")        \
-  X(http2_open, "http2_connections", "Client connections of HTTP/2 open.")     \
-  X(http2_streams_open, "http2_streams", "Streams of HTTP/2 open.")            \
-  X(tls_handshaking, "tls_handshakes", "TLS handshakes of clients under way.") \
-  X(origin_connections, "origin_connections", "Origin connections open.")      \
-  X(transfers_open, "transfers", "Transfers from origins under way.")          \
-  X(tunnels_open, "tunnels", "CONNECT tunnels open.")                          \
-  X(upgrades_open, "upgrades", "Connections in another protocol open.")        \
+#define ENCORE_GAUGES(X)                                                                     \
+  X(connections_open, "client_connections", "Client connections open.")                      \
+  X(http2_open, "http2_connections", "Client connections of HTTP/2 open.")                   \
+  X(http2_streams_open, "http2_streams", "Streams of HTTP/2 open.")                          \
+  X(tls_handshaking, "tls_handshakes", "TLS handshakes of clients under way.")               \
+  X(origin_connections, "origin_connections", "Origin connections open.")                    \
+  X(origin_http2_open, "origin_http2_connections", "Origin connections of HTTP/2 open.")     \
+  X(origin_http2_streams_open, "origin_http2_streams", "Streams of HTTP/2 to origins open.") \
+  X(transfers_open, "transfers", "Transfers from origins under way.")                        \
+  X(tunnels_open, "tunnels", "CONNECT tunnels open.")                                        \
+  X(upgrades_open, "upgrades", "Connections in another protocol open.")                      \
   X(dns_lookups, "dns_lookups", "Names being looked up.")
 
 // Sizes in powers of two: bucket b holds less than 2^b bytes; the last is open.
@@ -214,7 +220,8 @@ struct alignas(64) WorkerStats {
   std::array<Counter, kSizeBuckets> stored_sizes;            // body bytes of what was stored
   RecentRequests recent;
   ErrorCounts errors;
-  Http2Counts http2;
+  Http2Counts http2;         // of clients
+  Http2Counts origin_http2;  // of origins
 #define ENCORE_MEMBER(member, name, help) Counter member;
   ENCORE_COUNTERS(ENCORE_MEMBER)
   ENCORE_GAUGES(ENCORE_MEMBER)

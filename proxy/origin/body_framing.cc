@@ -6,11 +6,17 @@
 
 namespace encore::server {
 
-BodyFraming::BodyFraming(const http::Framing& framing, const http::ChunkedDecoder::Limits& limits)
+BodyFraming::BodyFraming(const http::Framing& framing, const http::ChunkedDecoder::Limits& limits,
+                         End end)
     : kind_(framing.kind),
+      end_(end),
       left_(framing.kind == http::BodyKind::kLength ? framing.length : 0),
       decoder_(limits) {
   ENCORE_CHECK(kind_ != http::BodyKind::kError, "what is framed badly is not read");
+  // The stream's frames were the chunks.
+  if (end == End::kOfStream && kind_ == http::BodyKind::kChunked) {
+    kind_ = http::BodyKind::kUntilClose;
+  }
 }
 
 BodyFraming::Step BodyFraming::next(std::string_view input) {
@@ -19,7 +25,7 @@ BodyFraming::Step BodyFraming::next(std::string_view input) {
     case http::BodyKind::kError:
       return {.status = Status::kDone};
     case http::BodyKind::kLength: {
-      if (left_ == 0) return {.status = Status::kDone};
+      if (left_ == 0 && end_ == End::kFramed) return {.status = Status::kDone};
       if (input.empty()) return {};
       const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(input.size(), left_));
       left_ -= taken;

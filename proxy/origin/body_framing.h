@@ -1,5 +1,6 @@
 // BodyFraming: the content of a response's body out of the bytes of its connection, by its framing:
-// so many bytes, chunks, or all until the end. One belongs to one response. Thread-compatible.
+// so many bytes, chunks, or all until the end; or by its stream of HTTP/2. One belongs to one
+// response. Thread-compatible.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,11 @@ class BodyFraming {
   };
 
   BodyFraming() = default;
+  // Whether the bytes are framed as the head says, or are content alone, with an end of their own.
+  enum class End : std::uint8_t { kFramed, kOfStream };
   // REQUIRES: not kError.
-  BodyFraming(const http::Framing& framing, const http::ChunkedDecoder::Limits& limits);
+  BodyFraming(const http::Framing& framing, const http::ChunkedDecoder::Limits& limits,
+              End end = End::kFramed);
 
   // Takes the next step. After kDone or kBad every call returns the same status.
   Step next(std::string_view input);
@@ -40,16 +44,20 @@ class BodyFraming {
   std::uint64_t left() const { return left_; }
   bool has_length() const { return kind_ == http::BodyKind::kLength; }
   // Whether the end of the connection is the end of the body.
-  bool ends_with_connection() const { return kind_ == http::BodyKind::kUntilClose; }
+  bool ends_with_connection() const {
+    return kind_ == http::BodyKind::kUntilClose && end_ == End::kFramed;
+  }
   // Whether there is nothing to come at all.
   bool is_empty() const {
-    return kind_ == http::BodyKind::kNone || (kind_ == http::BodyKind::kLength && left_ == 0);
+    return kind_ == http::BodyKind::kNone ||
+           (kind_ == http::BodyKind::kLength && left_ == 0 && end_ == End::kFramed);
   }
   // Field lines of the trailer section, unchecked. REQUIRES: kDone has come.
   std::string_view trailers() const { return decoder_.trailers(); }
 
  private:
   http::BodyKind kind_ = http::BodyKind::kNone;
+  End end_ = End::kFramed;
   std::uint64_t left_ = 0;
   http::ChunkedDecoder decoder_;
 };

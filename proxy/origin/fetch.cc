@@ -104,12 +104,18 @@ void Fetch::ask_again() {
   go_on(link_.reconnect());
 }
 
+// RFC 9110 9.2.2: what has begun to be answered, or may have had an effect, is not sent again; what
+// its server has not worked on has had none, if its content is still here (docs/decisions/0477).
+bool Fetch::may_repeat(AttemptFailure failure) {
+  if (answered_) return false;
+  if (failure == AttemptFailure::kRefused) return writer_.rewind();
+  return !writer_.has_begun() ||
+         (!writer_.has_taken_body() && http::is_idempotent(request_->head.method));
+}
+
 bool Fetch::try_again(AttemptFailure failure, std::string_view why) {
   if (state_ != State::kSending && state_ != State::kHead) return false;
-  // RFC 9110 9.2.2: what has begun to be answered, or may have had an effect, is not sent again.
-  const bool repeatable =
-      !answered_ && (!writer_.has_begun() ||
-                     (!writer_.has_taken_body() && http::is_idempotent(request_->head.method)));
+  const bool repeatable = may_repeat(failure);
   const auto progress = link_.try_again(
       {.failure = failure, .why = why, .answered = answered_, .repeatable = repeatable});
   if (!progress) return false;
@@ -124,6 +130,7 @@ void Fetch::on_link_open() {
   transfer_->set_motion(Transfer::Motion::kMoving);
   answered_ = false;
   visit_.connect = link_.connect_time();
+  visit_.version = stream.http2() != nullptr ? "HTTP/2" : "HTTP/1.1";
   if (request_->runtime->follows_requests) [[unlikely]] {
     tell_step(request_->request_id, {"fetch: ", visit_.connect.count() < 0 ? "a kept" : "a new",
                                      " connection to ", stream.peer().to_string()});
@@ -132,11 +139,26 @@ void Fetch::on_link_open() {
     visit_.address = stream.peer().to_string();
     if (link_.server() != nullptr) visit_.server = link_.server()->url;
   }
+  attend();
+  send_request();
+}
+
+// Whatever comes on the open connection is told to this.
+void Fetch::attend() {
+  const OriginStream stream = link_.stream();
+  if (stream.http2() != nullptr) [[unlikely]] {
+    stream.http2()->set_handler(this);
+    return;
+  }
   stream.connection().set_handler(this);
   // One byte more than a head may have, so that the parser sees a longer one and refuses it.
   stream.connection().keep_at_least(request_->runtime->head_limits.head_bytes_max + 1);
   if (stream.is_reading_paused()) stream.resume_reading();
-  send_request();
+}
+
+// How content is framed on the open connection; over HTTP/2 not at all.
+http::BodyKind Fetch::content_framing() const {
+  return link_.stream().http2() != nullptr ? http::BodyKind::kLength : request_->framing.kind;
 }
 
 void Fetch::send_request() {
@@ -175,7 +197,7 @@ void Fetch::send_request() {
   }
   options.validation_fields = lines;
   build_origin_request(*request_, link_.server(), options, writer_.begin());
-  writer_.frame(options.length ? http::BodyKind::kLength : request_->framing.kind);
+  writer_.frame(options.length ? http::BodyKind::kLength : content_framing());
   progress_ = {};
   state_.go(State::kSending);
   since_ = services_.loop.now();
@@ -248,7 +270,7 @@ void Fetch::upload(std::string_view content, bool last, std::string_view trailer
     gathered_.schedule();
     return;
   }
-  writer_.upload(content, last, trailers, request_->framing.kind);
+  writer_.upload(content, last, trailers, content_framing());
   since_ = services_.loop.now();
   // A response may begin early; the origin is not idle while it waits for the rest of the content.
   if (state_ == State::kBody) body_.touch();

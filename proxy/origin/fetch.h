@@ -25,6 +25,7 @@
 #include "proxy/net/timer.h"
 #include "proxy/origin/fetch_state.h"
 #include "proxy/origin/name_check.h"
+#include "proxy/origin/origin_http2_stream.h"
 #include "proxy/origin/origin_link.h"
 #include "proxy/origin/received.h"
 #include "proxy/origin/redirection.h"
@@ -54,6 +55,7 @@ struct FetchPlan {
 
 class Fetch final : public Producer,
                     public net::StreamHandler,
+                    public OriginHttp2Handler,
                     public OriginLinkHandler,
                     public ResponseBodyOwner,
                     public Recycled<Fetch> {
@@ -78,6 +80,10 @@ class Fetch final : public Producer,
   void on_eof(net::Stream& stream) override;
   void on_error(net::Stream& stream, net::CloseReason reason, int os_error) override;
   std::span<std::byte> read_buffer(net::Stream& stream) override;
+  std::size_t on_stream_bytes(std::string_view bytes) override;
+  void on_stream_end(std::string_view trailers) override;
+  void on_stream_writable() override;
+  void on_stream_failed(const StreamFailure& failure) override;
   void on_link_open() override;
   void on_link_failed(const TransferFailure& failure) override { fail(failure); }
   void on_storing_stopped() override;
@@ -117,7 +123,10 @@ class Fetch final : public Producer,
   void go_on(OriginLink::Progress progress);
   void ask_again();
   bool try_again(OriginLink::AttemptFailure failure, std::string_view why);
+  bool may_repeat(OriginLink::AttemptFailure failure);
+  void attend();
   void send_request();
+  http::BodyKind content_framing() const;
   bool flush();
   void flush_what_waited();
   void release_connection(bool reusable);
@@ -135,6 +144,7 @@ class Fetch final : public Producer,
 
   // The body, and the ends (fetch_body.cc).
   std::size_t on_body(std::string_view bytes);
+  bool take_trailers(std::string_view trailers);
   void publish_head();
   void publish_end();
   void end_body(bool reusable);

@@ -96,7 +96,18 @@ std::size_t Fetch::on_body(std::string_view bytes) {
     case ResponseBody::Status::kDone:
       break;
   }
-  // Trailers are for all who read: what is for the one who asked alone is for nobody there.
+  if (!take_trailers(body_.trailers())) return bytes.size();
+  // More than was announced is no response to anything: the connection is not used again.
+  const bool has_more = taken.bytes != bytes.size() ||
+                        (bytes.size() >= kFullReadBytes && link_.stream().has_unread());
+  end_body(keep_alive_ && !has_more);
+  return bytes.size();
+}
+
+// False where they are refused: the fetch has failed.
+bool Fetch::take_trailers(std::string_view trailers) {
+  if (trailers.empty()) return true;
+  // They are for all who read: what is for the one who asked alone is for nobody there.
   const auto keeps_from_others = [this](const http::Field& field) {
     return http::is_stripped(field, request_->head_options()) ||
            http::equals_lower(field.name, kRequestIdName) ||
@@ -105,17 +116,12 @@ std::size_t Fetch::on_body(std::string_view bytes) {
              return http::equals_lower(field.name, name);
            });
   };
-  if (!body_.trailers().empty() &&
-      !forwardable_trailers(body_.trailers(), request_->runtime->head_limits, keeps_from_others,
-                            response_->trailers)) {
-    fail({502, Outcome::kOriginInvalid, "bad-trailer"});
-    return bytes.size();
+  if (forwardable_trailers(trailers, request_->runtime->head_limits, keeps_from_others,
+                           response_->trailers)) {
+    return true;
   }
-  // More than was announced is no response to anything: the connection is not used again.
-  const bool has_more = taken.bytes != bytes.size() ||
-                        (bytes.size() >= kFullReadBytes && link_.stream().has_unread());
-  end_body(keep_alive_ && !has_more);
-  return bytes.size();
+  fail({502, Outcome::kOriginInvalid, "bad-trailer"});
+  return false;
 }
 
 // Readers are told once for the head and what of the body came with it.

@@ -98,6 +98,11 @@ void OriginLines::note_room(Server& server) {
   on_room_();
 }
 
+void OriginLines::look_again(std::string_view key) {
+  const auto found = servers_.find(key);
+  if (found != servers_.end()) note_room(found->second);
+}
+
 void OriginLines::forget_if_unused(const Server& server) {
   if (server.connections != 0 || server.shares != 0 || server.waiting != 0 || server.is_ready) {
     return;

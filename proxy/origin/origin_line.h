@@ -153,6 +153,9 @@ class OriginLines {
   // Gives those their turn, client after client, for whom there is something.
   void wake();
 
+  // Something that a request for that key may use is there, which is no slot.
+  void look_again(std::string_view key);
+
   std::size_t waiting() const { return waiting_; }
   // Keys with a connection, a share or somebody who waits.
   std::size_t size() const { return servers_.size(); }

@@ -119,13 +119,16 @@ void OriginLink::choose_server(ServerLease lease) {
 
 OriginStream OriginLink::stream() const {
   const Open* open = std::get_if<Open>(&state_);
-  ENCORE_CHECK(open != nullptr && open->stream != nullptr, "an open link has a stream");
+  ENCORE_CHECK(open != nullptr, "an open link has a stream");
+  if (open->http2 != nullptr) [[unlikely]]
+    return *open->http2;
   return *open->stream;
 }
 
 std::uint64_t OriginLink::moved_bytes() const {
   const Open* open = std::get_if<Open>(&state_);
-  return open == nullptr ? 0 : net::moved_bytes(*open->stream);
+  if (open == nullptr) return 0;
+  return open->http2 != nullptr ? open->http2->moved_bytes() : net::moved_bytes(*open->stream);
 }
 
 OriginLink::Progress OriginLink::acquire(Need need) {
@@ -146,6 +149,8 @@ OriginLink::Progress OriginLink::acquire_here() {
       state_ = InLine{.since = services_.loop.now()};
       return Progress::kPending;
     }
+    // There is no place in line: it makes its own instead of waiting for another's.
+    if (speaks_http2() && std::exchange(awaits_others_, false)) continue;
     const AttemptFailure why = why_busy();
     if (!choose_other_server(why, false)) {
       count_busy(why);
@@ -159,6 +164,20 @@ OriginLink::Progress OriginLink::acquire_here() {
 bool OriginLink::take_connection() {
   if (!share_) share_ = services_.lines.enter(pool_key(), party_);
   if (!share_) return false;
+  if (speaks_http2()) [[unlikely]] {
+    switch (take_stream()) {
+      case Stream::kTaken:
+        return true;
+      case Stream::kUnsure:
+        resolve(Lookup::kToConfirm);
+        return true;
+      case Stream::kAwaited:
+        share_.reset();
+        return false;
+      case Stream::kNone:
+        break;
+    }
+  }
   if (need_ == Need::kAny && is_of_present_settings(services_, request_)) {
     const MonotonicTime now = services_.loop.now();
     bool is_any_unsure = false;
@@ -204,6 +223,7 @@ bool OriginLink::take_idle(const std::function<bool(const PooledConnection&)>& i
   ++opened_;
   state_ = Open{.stream = std::move(taken.stream),
                 .reused = true,
+                .http2 = nullptr,
                 .count = std::move(taken.count),
                 .made = taken.made,
                 .named_until = taken.named_until};
@@ -214,6 +234,7 @@ bool OriginLink::take_idle(const std::function<bool(const PooledConnection&)>& i
 // servers did not tell.
 bool OriginLink::take_confirmed(const std::expected<net::Resolved, net::ResolveFailure>& result) {
   if (!result && !is_name_unknown(result.error().outcome)) return false;
+  if (speaks_http2() && take_confirmed_stream(result)) return true;
   const auto is_named = [&](const PooledConnection& connection) {
     return !result || std::ranges::find(result->addresses, connection.stream->peer()) !=
                           result->addresses.end();
@@ -270,6 +291,7 @@ TransferFailure OriginLink::busy_failure() const {
 
 void OriginLink::resolve(Lookup what) {
   looked_up_ = services_.loop.now();
+  if (speaks_http2()) attempt_ = services_.pool.http2().begin_attempt(pool_key(), services_.lines);
   if (server_ != nullptr && !server_->socket_file.empty()) {
     // A file has no name to be asked for, and its peer is this machine.
     named_until_ = MonotonicTime::max();
@@ -374,6 +396,7 @@ void OriginLink::on_connected(
   ENCORE_CHECK(connecting != nullptr, "a connection comes for who has asked");
   const auto connector = std::move(connecting->connector);  // ends when this call does
   const MonotonicTime since = connecting->since;
+  const OriginHttp2Pool::Attempt awaited = std::move(attempt_);  // ends when this call does
   state_ = Idle{};
   if (result) {
     services_.stats.origin_connects.add();
@@ -381,15 +404,22 @@ void OriginLink::on_connected(
     counted.add(&ServerCounts::connects);
     counted.add_time(&ServerCounts::connect_microseconds, services_.loop.now() - since);
     connect_time_ = services_.loop.now() - looked_up_;
+    ConnectionCount count =
+        server_ == nullptr
+            ? ConnectionCount(services_.stats)
+            : ConnectionCount(services_.stats, counted, request_.route->group().kept(*server_));
+    if (chooses_http2(**result)) [[unlikely]] {
+      open_http2(std::move(*result), std::move(count));
+      handler_.on_link_open();
+      return;
+    }
     ++opened_;
-    state_ =
-        Open{.stream = std::move(*result),
-             .reused = false,
-             .count = server_ == nullptr ? ConnectionCount(services_.stats)
-                                         : ConnectionCount(services_.stats, counted,
-                                                           request_.route->group().kept(*server_)),
-             .made = services_.loop.now(),
-             .named_until = named_until_};
+    state_ = Open{.stream = std::move(*result),
+                  .reused = false,
+                  .http2 = nullptr,
+                  .count = std::move(count),
+                  .made = services_.loop.now(),
+                  .named_until = named_until_};
     handler_.on_link_open();
     return;
   }
@@ -426,6 +456,7 @@ void OriginLink::go_on_after(const Attempt& attempt, const TransferFailure& othe
     return;
   }
   state_ = Idle{};  // what was asked is asked no more
+  attempt_.end();
   need_ = Need::kNew;
   tell(acquire_here());
 }
@@ -455,10 +486,17 @@ void OriginLink::release(Fate fate) {
   const OriginLines::Share share = std::move(share_);
   OriginLines::Slot slot = std::move(slot_);
   waiter_.leave();
+  attempt_.end();
   if (std::holds_alternative<Idle>(state_)) return;
   auto state = std::exchange(state_, Idle{});
   auto* open = std::get_if<Open>(&state);
   if (open == nullptr) return;
+  if (open->http2 != nullptr) [[unlikely]] {
+    open->http2->release();
+    // It may be what calls.
+    services_.loop.defer([gone = std::move(open->http2)] {});
+    return;
+  }
   std::unique_ptr<net::Stream> stream = std::move(open->stream);
   stream->set_handler(nullptr);
   if (fate == Fate::kKeep && is_of_present_settings(services_, request_) &&

@@ -24,6 +24,7 @@
 #include "proxy/net/resolver.h"
 #include "proxy/net/stream.h"
 #include "proxy/origin/connection_count.h"
+#include "proxy/origin/origin_http2_stream.h"
 #include "proxy/origin/origin_line.h"
 #include "proxy/origin/origin_pool.h"
 #include "proxy/origin/origin_stream.h"
@@ -63,6 +64,8 @@ class OriginLink final : private OriginLines::Waiter::Owner {
     kNotConnected,    // no such name, refused, unreachable, TLS
     kConnectTimeout,  // no connection, or no address, in time
     kClosed,          // the connection ended before an answer began
+    kReset,           // of HTTP/2: its server ended the stream before that
+    kRefused,         // of HTTP/2: its server has not worked on the request (RFC 9113 8.7)
     kSilent,          // no answer in time
     kBusy,            // as many connections as there may be: nothing was tried
     kShare,           // the client has its share of those: likewise
@@ -149,6 +152,8 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   struct Open {
     std::unique_ptr<net::Stream> stream;
     bool reused = false;  // it has carried another request
+    // In place of a connection; its own has the count and the times.
+    std::unique_ptr<OriginHttp2Stream> http2;
     ConnectionCount count;
     MonotonicTime made{};
     MonotonicTime named_until{};  // PooledConnection::named_until
@@ -165,6 +170,15 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   const std::string& host() const { return server_ != nullptr ? server_->host : forward_host_; }
   Progress acquire_here();
   bool take_connection();
+  // HTTP/2 (origin_link_http2.cc).
+  bool speaks_http2() const;
+  enum class Stream : std::uint8_t { kTaken, kUnsure, kAwaited, kNone };
+  Stream take_stream();
+  bool take_confirmed_stream(const std::expected<net::Resolved, net::ResolveFailure>& result);
+  bool take_stream_of(const std::function<bool(const OriginHttp2Connection&)>& is_named);
+  void open_stream(OriginHttp2Connection& connection);
+  void open_http2(std::unique_ptr<net::Stream> stream, ConnectionCount count);
+  bool chooses_http2(const net::Stream& stream);
   bool take_idle(const std::function<bool(const PooledConnection&)>& is_named);
   bool take_confirmed(const std::expected<net::Resolved, net::ResolveFailure>& result);
   AttemptFailure why_busy() const;
@@ -197,8 +211,10 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   Need need_ = Need::kAny;
   AttemptFailure busy_ = AttemptFailure::kBusy;  // why there was no connection: this, or kShare
   const OriginLines::Party party_;
-  OriginLines::Share share_;  // of the client's, from before it has a connection
-  OriginLines::Slot slot_;    // of the connection, from before it is made
+  OriginLines::Share share_;          // of the client's, from before it has a connection
+  OriginLines::Slot slot_;            // of the connection, from before it is made
+  OriginHttp2Pool::Attempt attempt_;  // that others wait for
+  bool awaits_others_ = true;         // it waits for such a one
   std::variant<Idle, InLine, Resolving, Connecting, Open> state_;
   OriginLines::Waiter waiter_;
 

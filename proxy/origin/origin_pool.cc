@@ -1,5 +1,6 @@
 #include "proxy/origin/origin_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -96,7 +97,7 @@ void OriginPool::put(const std::string& key, PooledConnection connection, const 
 
 bool OriginPool::give_up(std::string_view key) {
   List* found = find(key);
-  if (found == nullptr || found->empty()) return false;
+  if (found == nullptr || found->empty()) return http2_.give_up(key);
   drop(*found->back());
   return true;
 }
@@ -108,6 +109,7 @@ void OriginPool::drop(Idle& idle) {
 }
 
 void OriginPool::close_idle_since(MonotonicTime time) {
+  http2_.close_idle_since(time);
   last_key_ = nullptr;
   for (auto it = lists_.begin(); it != lists_.end();) {
     List& list = it->second;
@@ -117,6 +119,7 @@ void OriginPool::close_idle_since(MonotonicTime time) {
 }
 
 void OriginPool::close_made_before(MonotonicTime time) {
+  http2_.close_made_before(time);
   for (auto& [key, list] : lists_) {
     for (auto it = list.begin(); it != list.end();) {
       Idle& idle = **it++;
@@ -128,11 +131,13 @@ void OriginPool::close_made_before(MonotonicTime time) {
 void OriginPool::close_beyond(std::size_t count) {
   for (auto& [key, list] : lists_) {
     while (!list.empty() && size_ > count) drop(*list.back());
-    if (size_ <= count) return;
+    if (size_ <= count) break;
   }
+  http2_.close_beyond(count - std::min(count, size_));
 }
 
 void OriginPool::close_all() {
+  http2_.close_all();
   last_key_ = nullptr;
   for (auto& [key, list] : lists_) {
     while (!list.empty()) drop(*list.back());

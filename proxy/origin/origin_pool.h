@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "proxy/net/stream.h"
 #include "proxy/origin/connection_count.h"
+#include "proxy/origin/origin_http2_pool.h"
 #include "proxy/origin/origin_line.h"
 
 namespace encore::server {
@@ -52,7 +53,12 @@ class OriginPool {
   // Closes connections of any key until at most `count` are left.
   void close_beyond(std::size_t count);
   void close_all();
-  std::size_t size() const { return size_; }
+  // For a sweep: what takes too long on connections of HTTP/2.
+  void check_timeouts(MonotonicTime now) { http2_.check_timeouts(now); }
+  // Idle connections.
+  std::size_t size() const { return size_ + http2_.idle_count(); }
+  // Those of HTTP/2, which share the limits above.
+  OriginHttp2Pool& http2() { return http2_; }
 
  private:
   class Idle;
@@ -66,7 +72,8 @@ class OriginPool {
   List* find(std::string_view key);
   void drop(Idle& idle);
 
-  std::size_t size_ = 0;
+  std::size_t size_ = 0;  // of HTTP/1
+  OriginHttp2Pool http2_;
   std::unordered_map<std::string, List, TransparentHash, std::equal_to<>> lists_;
   // The list that was used last: most workers have one origin that matters.
   const std::string* last_key_ = nullptr;

@@ -19,6 +19,8 @@ ServerFailure kind_of(OriginLink::AttemptFailure failure) {
     case AttemptFailure::kConnectTimeout:
       return ServerFailure::kConnectTimeout;
     case AttemptFailure::kClosed:
+    case AttemptFailure::kReset:
+    case AttemptFailure::kRefused:
       return ServerFailure::kClosed;
     case AttemptFailure::kSilent:
       return ServerFailure::kSilent;
@@ -27,6 +29,13 @@ ServerFailure kind_of(OriginLink::AttemptFailure failure) {
       return ServerFailure::kBusy;
   }
   return ServerFailure::kClosed;
+}
+
+// The same server may be asked once more.
+bool is_worth_another(OriginLink::AttemptFailure failure) {
+  using AttemptFailure = OriginLink::AttemptFailure;
+  return failure == AttemptFailure::kClosed || failure == AttemptFailure::kReset ||
+         failure == AttemptFailure::kRefused;
 }
 
 }  // namespace
@@ -44,6 +53,10 @@ OriginLink::Progress OriginLink::reconnect() {
 
 std::optional<OriginLink::Progress> OriginLink::try_again(const Attempt& attempt) {
   ENCORE_CHECK(is_open(), "an attempt is made on an open connection");
+  if (OriginHttp2Stream* const http2 = stream().http2();
+      http2 != nullptr && attempt.failure == AttemptFailure::kSilent) {
+    http2->distrust_silence();
+  }
   if (!move_on(attempt)) return std::nullopt;
   services_.stats.origin_retries.add();
   return reconnect();
@@ -53,9 +66,11 @@ std::optional<OriginLink::Progress> OriginLink::try_again(const Attempt& attempt
 bool OriginLink::move_on(const Attempt& attempt) {
   const AttemptFailure failure = attempt.failure;
   const bool connected = is_open();
-  // A kept connection that is closed says nothing of its server.
+  // A kept connection that is closed says nothing of its server, and neither does one that takes
+  // no more requests.
   const bool was_kept =
-      failure == AttemptFailure::kClosed && connected && std::get<Open>(state_).reused;
+      failure == AttemptFailure::kRefused ||
+      (failure == AttemptFailure::kClosed && connected && std::get<Open>(state_).reused);
   if (!was_kept) note_failure(attempt);
   if (connected && !attempt.repeatable) return false;
   // To be refused costs no attempt: nothing was sent, and no time has passed. Each server can
@@ -66,8 +81,8 @@ bool OriginLink::move_on(const Attempt& attempt) {
   const bool other_server = choose_other_server(failure, was_kept);
   ENCORE_CHECK(other_server == (server_ != before), "another server is another one");
   if (!other_server) {
-    const bool same_server = failure == AttemptFailure::kClosed ||
-                             (failure == AttemptFailure::kSilent && other_address_);
+    const bool same_server =
+        is_worth_another(failure) || (failure == AttemptFailure::kSilent && other_address_);
     if (!same_server) return false;
   }
   if (before != nullptr) tally_of(*before).add(&ServerCounts::retries);
@@ -122,7 +137,7 @@ bool OriginLink::choose_other_server(AttemptFailure failure, bool was_kept) {
   const bool again = std::ranges::find(tried_, server_) != tried_.end();
   tried_.push_back(server_);
   const bool untried = failure == AttemptFailure::kBusy || failure == AttemptFailure::kShare;
-  const bool same_will_do = (failure == AttemptFailure::kClosed && !again) || untried;
+  const bool same_will_do = (is_worth_another(failure) && !again) || untried;
   ServerLease next = next_server(same_will_do ? LastResort::kNo : LastResort::kYes);
   if (was_kept) tried_.pop_back();
   if (!next) return false;

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/recycled.h"
 #include "proxy/http/chunked.h"
+#include "proxy/origin/origin_http2_stream.h"
 
 namespace encore::server {
 
@@ -18,7 +19,7 @@ RequestWriter::~RequestWriter() { give_text(std::move(head_)); }
 
 std::string& RequestWriter::begin() {
   head_sent_ = 0;
-  broken_ = false;
+  broken_ = is_ending_ = false;
   outlives_response_ = false;
   body_.resize(gathered_);  // without the chunk of another connection
   return head_;
@@ -42,6 +43,8 @@ void RequestWriter::append_last_chunk(std::string_view trailers) {
 }
 
 net::WriteResult RequestWriter::flush(OriginStream stream) {
+  if (stream.http2() != nullptr) [[unlikely]]
+    return flush_http2(*stream.http2());
   std::array<iovec, 2> parts;
   std::size_t count = 0;
   const std::size_t head_left = head_.size() - head_sent_;
@@ -59,6 +62,55 @@ net::WriteResult RequestWriter::flush(OriginStream stream) {
     body_.clear();
     body_sent_ = gathered_ = 0;
   }
+  return result;
+}
+
+// Some more of the content has left.
+void RequestWriter::note_taken(std::size_t bytes) {
+  if (replay_.size() + bytes > kReplayBytesMax) {
+    is_replayable_ = false;
+    replay_ = {};
+  }
+  if (is_replayable_) replay_.append(body_, body_sent_, bytes);
+  body_sent_ += bytes;
+}
+
+bool RequestWriter::rewind() {
+  if (!is_replayable_) return false;
+  body_.replace(0, body_sent_, replay_);
+  replay_.clear();
+  body_sent_ = 0;
+  gathered_ = body_.size();
+  return true;
+}
+
+// The stream looks at the content and takes it when it may leave.
+net::WriteResult RequestWriter::flush_http2(OriginHttp2Stream& stream) {
+  using Content = OriginHttp2Stream::Content;
+  net::WriteResult result;
+  if (head_sent_ == 0) {
+    const Content content = upload_ == Upload::kNone ? Content::kNone : Content::kFollows;
+    if (!stream.send_head(head_, content)) {
+      broken_ = true;
+      return {.status = net::WriteStatus::kError};
+    }
+    head_sent_ = result.bytes = head_.size();
+  }
+  const std::size_t taken = stream.taken_bytes();
+  note_taken(taken);
+  result.bytes += taken;
+  const std::string_view rest = std::string_view(body_).substr(body_sent_);
+  if (upload_ == Upload::kEnded) {
+    stream.offer_last(rest, trailers_);
+  } else if (!rest.empty()) {
+    stream.offer(rest);
+  }
+  is_ending_ = upload_ == Upload::kEnded && !stream.has_sent_all();
+  if (rest.empty()) {
+    body_.clear();
+    body_sent_ = gathered_ = 0;
+  }
+  if (!rest.empty() || is_ending_) result.status = net::WriteStatus::kBlocked;
   return result;
 }
 
@@ -83,6 +135,7 @@ void RequestWriter::upload(std::string_view content, bool last, std::string_view
   body_ += content;
   if (chunked && !content.empty()) body_ += http::kChunkEnd;
   if (last && chunked) append_last_chunk(trailers);
+  if (last && !chunked) trailers_ = trailers;
 }
 
 }  // namespace encore::server

@@ -27,9 +27,9 @@ class RequestWriter {
   // A new connection: the head is sent from its beginning. The text's contents are whatever they
   // were; the caller writes the head into it, calls frame(), and then flushes.
   std::string& begin();
-  // How the content goes on this connection. With a length its trailers are left out (RFC 9110
-  // 6.5.1). REQUIRES: begin(), and the head was written; not with a length that was not announced,
-  // unless all is gathered.
+  // How the content goes on this connection: over HTTP/2 without chunks, as with a length. With a
+  // length its trailers are left out (RFC 9110 6.5.1). REQUIRES: begin(), and the head was written;
+  // not with a length that was not announced, unless all is gathered.
   void frame(http::BodyKind framing);
   // Writes what is left, as far as the connection takes it. After kError it is broken.
   net::WriteResult flush(OriginStream stream);
@@ -40,6 +40,11 @@ class RequestWriter {
   // A complete response does not end it: what is left of it is sent all the same.
   void set_outlives_response() { outlives_response_ = true; }
   bool outlives_response() const { return outlives_response_ && !broken_; }
+
+  // Over HTTP/2: the next connection gets all of it again, which its server has not worked on.
+  // False where some of the content is not here any more: kReplayBytesMax of it are kept.
+  bool rewind();
+  static constexpr std::size_t kReplayBytesMax = std::size_t{64} * 1024;
 
   // Takes what the client brings before there is a connection, however much is there already.
   // REQUIRES: begin() was not called, the body has not ended.
@@ -57,7 +62,7 @@ class RequestWriter {
               http::BodyKind framing);
 
   // Nothing is left of what is there: the client may bring more.
-  bool is_flushed() const { return head_sent_ == head_.size() && body_.empty(); }
+  bool is_flushed() const { return head_sent_ == head_.size() && body_.empty() && !is_ending_; }
   // The whole request is with the origin.
   bool is_complete() const { return !broken_ && is_flushed() && !expects_upload(); }
   // The rest of the body is still to come from the client.
@@ -71,6 +76,8 @@ class RequestWriter {
 
  private:
   void append_last_chunk(std::string_view trailers);
+  net::WriteResult flush_http2(OriginHttp2Stream& stream);
+  void note_taken(std::size_t bytes);
 
   enum class Upload : std::uint8_t { kNone, kExpected, kBegun, kEnded };
 
@@ -81,7 +88,10 @@ class RequestWriter {
   std::string trailers_;      // that came with it
   std::size_t body_sent_ = 0;
   Upload upload_;
+  std::string replay_;         // over HTTP/2: content that has left
+  bool is_replayable_ = true;  // replay_ has all of it
   bool broken_ = false;
+  bool is_ending_ = false;  // over HTTP/2: all has left but the end
   bool outlives_response_ = false;
 };
 

@@ -40,8 +40,11 @@ bool ResponseBody::open(OriginStream stream, const Received& received,
   since_ = services_.loop.now();
   joining_ = joining;
   const config::Limits& limits = request_.runtime->config.limits;
-  reader_ = BodyFraming(framing, {.extension_bytes_max = limits.chunk_extension_bytes,
-                                  .trailer_bytes_max = limits.trailers_bytes});
+  reader_ = BodyFraming(
+      framing,
+      {.extension_bytes_max = limits.chunk_extension_bytes,
+       .trailer_bytes_max = limits.trailers_bytes},
+      stream.http2() == nullptr ? BodyFraming::End::kFramed : BodyFraming::End::kOfStream);
   if (use == Use::kPass) return true;
   writer_.allow(received, response);
   // Where it does not fit, that shows in is_storing().

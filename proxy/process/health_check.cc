@@ -92,12 +92,19 @@ void HealthCheck::on_connected(
     return;
   }
   stream_ = std::move(*result);
+  const bool is_http2 =
+      parts_.server.http2 && (!stream_->is_tls() || stream_->tls_facts().alpn == "h2");
+  if (is_http2) http2_ = std::make_unique<HealthHttp2>(*stream_, request_);
   stream_->set_handler(this);
   stream_->resume_reading();
   write();
 }
 
 void HealthCheck::write() {
+  if (http2_ != nullptr) {
+    if (!http2_->write()) end(false, "the connection ends");
+    return;
+  }
   const net::WriteResult result = stream_->write(std::string_view(request_).substr(sent_));
   sent_ += result.bytes;
   if (result.status == net::WriteStatus::kError) end(false, "the connection ends");
@@ -107,6 +114,7 @@ void HealthCheck::on_writable(net::Stream&) { write(); }
 
 std::size_t HealthCheck::on_data(net::Stream&, std::span<const std::byte> bytes) {
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (http2_ != nullptr) return on_http2(text);
   const http::Limits limits = {.head_bytes_max = kHeadBytesMax};
   std::size_t interim_bytes = 0;
   while (true) {
@@ -130,6 +138,20 @@ std::size_t HealthCheck::on_data(net::Stream&, std::span<const std::byte> bytes)
   }
 }
 
+std::size_t HealthCheck::on_http2(std::string_view bytes) {
+  const std::size_t used = http2_->receive(bytes);
+  if (http2_->has_failed()) {
+    end(false, "no valid answer");
+    return bytes.size();
+  }
+  if (const int status = static_cast<int>(http2_->status()); status != 0) {
+    end(is_healthy(parts_.origin, status), fmt::format("status {}", status));
+    return bytes.size();
+  }
+  write();
+  return used;
+}
+
 void HealthCheck::on_eof(net::Stream&) { end(false, "the connection ends"); }
 
 void HealthCheck::on_error(net::Stream&, net::CloseReason, int) {
@@ -140,6 +162,7 @@ void HealthCheck::end(bool is_good, std::string_view why) {
   limit_.cancel();
   query_.reset();
   connector_.reset();
+  http2_.reset();
   stream_.reset();
   next_.start(parts_.origin.health_interval);
   if (!is_good) parts_.stats.health_failures.add();

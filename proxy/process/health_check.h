@@ -19,6 +19,7 @@
 #include "proxy/net/timer.h"
 #include "proxy/observe/stats.h"
 #include "proxy/process/check_count.h"
+#include "proxy/process/health_http2.h"
 #include "proxy/settings/router.h"
 
 namespace encore::server {
@@ -55,6 +56,7 @@ class HealthCheck final : private net::StreamHandler {
   void connect(std::vector<net::Address> addresses);
   void on_connected(std::expected<std::unique_ptr<net::Stream>, net::ConnectFailure> result);
   void write();
+  std::size_t on_http2(std::string_view bytes);
   void end(bool is_good, std::string_view why);
 
   const Parts parts_;
@@ -64,6 +66,7 @@ class HealthCheck final : private net::StreamHandler {
   std::unique_ptr<net::Resolver::Query> query_;
   std::unique_ptr<net::Connector> connector_;
   std::unique_ptr<net::Stream> stream_;
+  std::unique_ptr<HealthHttp2> http2_;  // null: HTTP/1.1 is spoken
   net::Timer next_;
   net::Timer limit_;
 };

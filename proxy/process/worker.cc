@@ -295,6 +295,7 @@ void Worker::sweep(MonotonicTime now) {
   const Nanoseconds pool_age = runtime_->config.timeouts.pool_age;
   if (pool_age.count() != 0) pool_.close_made_before(now - pool_age);
   pool_.close_beyond(shared_.idle_connections_max());
+  pool_.check_timeouts(now);
   stats_.log_dropped.add(log_->hand_over());
   if (arrivals_waiting_ == 0) listeners_->forget_unused(connections_);
 }

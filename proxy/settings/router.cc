@@ -36,6 +36,7 @@ net::TlsContext::ClientOptions forward_options(const config::Upstream& upstream)
 net::TlsContext::ClientOptions origin_options(const config::Origin& origin,
                                               const config::Upstream& upstream) {
   net::TlsContext::ClientOptions options = forward_options(upstream);
+  options.http2 = origin.http2;
   options.verify_peer &= origin.tls_verify;
   if (!origin.tls_ca_file.empty()) options.ca_file = origin.tls_ca_file;
   if (!origin.tls_certificate.empty()) {
@@ -91,6 +92,9 @@ Route::Route(const config::Origin& origin, const config::Upstream& upstream, std
       server.pool_key += fmt::format("|{}|{}|{}|{}", origin.tls_verify, origin.tls_ca_file,
                                      server.tls_name, origin.tls_certificate);
     }
+    server.http2 = origin.http2;
+    // Other connections than those of HTTP/1.
+    if (origin.http2) server.pool_key += "|h2";
     server.weight = url->weight;
     server.backup = url->backup;
     group_.add(std::move(server));
@@ -134,7 +138,7 @@ Result<Router> Router::create(const config::Config& config, const Router* before
   router.https_hosts_ = config.forward.https;
   router.forward_tls_ = std::make_unique<net::TlsContext>(std::move(*forward));
 
-  std::map<std::tuple<bool, std::string, std::string>, const net::TlsContext*> known;
+  std::map<std::tuple<bool, std::string, std::string, bool>, const net::TlsContext*> known;
   std::set<std::string_view> hosts;
   for (const config::Origin& origin : config.origin) hosts.insert(origin.host);
   std::vector<std::string> paths;
@@ -151,7 +155,7 @@ Result<Router> Router::create(const config::Config& config, const Router* before
     for (std::size_t i = 0; i < route->group_.servers().size(); ++i) {
       if (!origin.servers[i]->tls) continue;
       const net::TlsContext*& context =
-          known[{options.verify_peer, options.ca_file, options.certificate_file}];
+          known[{options.verify_peer, options.ca_file, options.certificate_file, options.http2}];
       if (context == nullptr) {
         auto made = net::TlsContext::client(options);
         if (!made) return std::unexpected(made.error());

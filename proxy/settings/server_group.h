@@ -38,6 +38,7 @@ struct OriginServer {
   std::string pool_key;                  // unique for host, port, TLS and its settings
   const net::TlsContext* tls = nullptr;  // borrowed of the router; null: plain
   std::string tls_name;                  // what the certificate must be for
+  bool http2 = false;                    // it is asked over HTTP/2
   std::uint32_t weight = 1;
   bool backup = false;  // asked where none of the others is to be had
 };

@@ -82,6 +82,25 @@ TEST_CASE("what found no place comes again", "[origin][body]") {
   }
 }
 
+TEST_CASE("a body of a stream ends with that alone, whatever its head says", "[origin][body]") {
+  using End = BodyFraming::End;
+  for (const auto kind : {http::BodyKind::kLength, http::BodyKind::kChunked}) {
+    BodyFraming reader({.kind = kind, .length = 5}, {}, End::kOfStream);
+    CHECK_FALSE(reader.is_empty());
+    CHECK_FALSE(reader.ends_with_connection());
+    const auto step = reader.next("5\r\nhe");
+    CHECK((step.status == Status::kContent));
+    CHECK(step.content == "5\r\nhe");
+    CHECK((reader.next("").status == Status::kNeedMore));
+    reader.give_back(2);
+    CHECK(reader.next("he").content == "he");
+    CHECK(reader.has_length() == (kind == http::BodyKind::kLength));
+  }
+  CHECK_FALSE(
+      BodyFraming({.kind = http::BodyKind::kLength, .length = 0}, {}, End::kOfStream).is_empty());
+  CHECK(BodyFraming({.kind = http::BodyKind::kNone}, {}, End::kOfStream).is_empty());
+}
+
 TEST_CASE("what is here already is not waited for", "[origin][body]") {
   BodyFraming reader({.kind = http::BodyKind::kLength, .length = 5}, {});
   CHECK(reader.left() == 5);

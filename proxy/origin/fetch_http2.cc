@@ -1,0 +1,58 @@
+// The part of a fetch that hears of its stream where its origin speaks HTTP/2.
+#include <utility>
+
+#include "proxy/observe/request_steps.h"
+#include "proxy/origin/fetch.h"
+
+namespace encore::server {
+
+namespace {
+
+OriginLink::AttemptFailure failure_of(StreamFailure::Kind kind) {
+  using AttemptFailure = OriginLink::AttemptFailure;
+  switch (kind) {
+    case StreamFailure::Kind::kRefused:
+      return AttemptFailure::kRefused;
+    case StreamFailure::Kind::kReset:
+      return AttemptFailure::kReset;
+    case StreamFailure::Kind::kInvalid:
+    case StreamFailure::Kind::kLost:
+      break;
+  }
+  return AttemptFailure::kClosed;
+}
+
+}  // namespace
+
+std::size_t Fetch::on_stream_bytes(std::string_view bytes) {
+  const PanicNote note(state_.doing());
+  return take(bytes);
+}
+
+void Fetch::on_stream_end(std::string_view trailers) {
+  const PanicNote note(state_.doing());
+  if (state_ != State::kBody || !take_trailers(trailers)) return;
+  end_body(keep_alive_);
+}
+
+void Fetch::on_stream_writable() {
+  const PanicNote note(state_.doing());
+  if (state_ != State::kEnded && state_ != State::kConnecting) flush_what_waited();
+}
+
+void Fetch::on_stream_failed(const StreamFailure& failure) {
+  const PanicNote note(state_.doing());
+  // The response cannot be passed on any more: who is asked next looks at the name again.
+  if (name_check_ != nullptr) return name_check_->give_up();
+  if (failure.kind == StreamFailure::Kind::kInvalid) {
+    if (request_->runtime->follows_requests) [[unlikely]] {
+      tell_step(request_->request_id, {"fetch: refuses what came: ", failure.why});
+    }
+    fail({502, Outcome::kOriginInvalid, "bad-http2"});
+    return;
+  }
+  if (try_again(failure_of(failure.kind), failure.why)) return;
+  fail({502, Outcome::kOriginAborted, "origin-" + std::string(failure.why)});
+}
+
+}  // namespace encore::server
