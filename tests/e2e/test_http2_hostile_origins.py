@@ -1,6 +1,7 @@
 """Origins of HTTP/2 that mean harm, or are broken: each meets a limit, which is counted, and nobody else
 notices."""
 
+import http.client
 import struct
 import threading
 import unittest
@@ -50,7 +51,10 @@ class HostileCase(OriginCase):
         self.both(script, settings=settings, upstream={"retries": 0}, **sections)
         self.check_honest()
         before = self.metric(f"origin_http2_{counter}") if counter else 0
-        self.assertEqual(status, self.ask("/hostile/a")[0])
+        try:
+            self.assertEqual(status, self.ask("/hostile/a")[0])
+        except http.client.IncompleteRead:
+            self.assertEqual(200, status)  # the response had begun
         self.assertTrue(self.done.wait(60))
         self.check_honest()
         goaway = self.hostile.connections[0].goaway
@@ -222,14 +226,16 @@ class Streams(HostileCase):
     def test_a_window_that_stays_shut(self):
         def script(connection):
             connection.gives_back = False
+            connection.answer(connection.next(), b"settings are known")
             request = connection.next()
             connection.until(lambda: request.reset is not None)
             connection.answer(connection.next(), b"other")
             connection.wait_for_end()
         self.both(script, settings=[(http2.INITIAL_WINDOW_SIZE, 0)],
                   timeouts={"origin_idle": "1s"}, upstream={"retries": 0})
+        self.ask("/hostile/")
         self.assertEqual(502, self.ask("/hostile/a", "PUT", b"content")[0])
-        self.assertEqual(http2.CANCEL, self.hostile.requests[0].reset)
+        self.assertEqual(http2.CANCEL, self.hostile.requests[1].reset)
         self.assertEqual(b"other", self.ask("/hostile/b")[2])
         self.assertEqual(1, self.metric('origin_http2_limits_total{limit="stalled-stream"}'))
 
@@ -257,7 +263,9 @@ class Streams(HostileCase):
             attack(connection, request)
             connection.wait_for_end()
         self.both(script, upstream={"retries": 0})
-        self.assertEqual(502, self.ask("/hostile/a")[0])
+        with self.client() as client:
+            answer = client.ask("/hostile/a")
+            self.assertEqual((502, 32), (answer.status, len(answer.interim)))
         self.check_honest()
 
 

@@ -80,7 +80,7 @@ class Messages(OriginCase):
         for target, method, length in (("/200", "HEAD", "5"), ("/204", "GET", None),
                                        ("/304", "GET", None), ("/200", "GET", "0"),
                                        ("/404", "POST", "0")):
-            status, fields, body = self.ask(target, method)
+            status, fields, body = self.ask(target, method, headers={"If-None-Match": '"1"'})
             self.assertEqual((int(target[1:]), b""), (status, body), target)
             self.assertEqual(length, fields["Content-Length"], target)
         self.assertEqual(1, len(self.origin.connections))
@@ -96,7 +96,7 @@ class Messages(OriginCase):
             connection.trailers(request, ("x-sum", "7"))
         self.serve(lambda c: forever(c, serve))
         with self.client() as client:
-            answer = client.ask("/")
+            answer = client.ask("/", [("te", "trailers")])
             self.assertEqual((200, BODY), (answer.status, answer.body))
             self.assertEqual([("x-sum", "7")], answer.trailers)
         self.assertEqual((200, BODY), self.ask("/other")[::2])
@@ -116,6 +116,7 @@ class Messages(OriginCase):
 
         def serve(connection):
             connection.gives_back = False
+            connection.answer(connection.next(), b"settings are known")
             request = connection.next()
             connection.until(lambda: len(request.body) == 1000)
             # Nothing more comes before the window opens: an answer to PING is behind all that was
@@ -132,6 +133,7 @@ class Messages(OriginCase):
             connection.answer(request, b"thanks")
             connection.wait_for_end()
         self.serve(serve, settings=[(http2.INITIAL_WINDOW_SIZE, 1000)])
+        self.ask("/")
         self.assertEqual((200, b"thanks"), self.ask("/", "PUT", BODY)[::2])
         self.assertTrue(opened.is_set())
 
@@ -403,12 +405,17 @@ class Retries(OriginCase):
             self.assertEqual((200, b"alive"), self.ask(f"/{i}")[::2])
 
     def test_a_silent_connection_takes_no_more_requests(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
+
         def silent(connection):
-            connection.wait_for_end()
+            connection.answer(connection.next(), b"once")
+            over.wait(120)  # and reads nothing
 
         def speaking(connection):
             forever(connection, lambda c, request: c.answer(request, b"here"))
         self.serve(silent, speaking, timeouts={"origin_response": "1s"})
+        self.assertEqual(b"once", self.ask("/")[2])
         self.assertEqual(504, self.ask("/", "POST", b"x")[0])
         self.assertEqual(b"here", self.ask("/")[2])
         self.assertEqual(2, len(self.origin.connections))
