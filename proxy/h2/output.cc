@@ -71,10 +71,8 @@ Batch Output::gather(std::span<iovec> room, std::size_t bytes_max, std::int64_t 
   next.owner = this;
   next.count = 0;
   Batch batch;
-  next.is_control_first = false;
-  if (is_broken_) return batch;
   next.is_control_first = control_left() != 0;
-  if (!gather_rest(room, batch, owner)) return batch;
+  gather_rest(room, batch);
   const std::size_t control_at = batch.parts;
   if (next.is_control_first) {
     ++batch.parts;
@@ -122,36 +120,14 @@ bool Output::has_content(std::int64_t window) const {
   return false;
 }
 
-bool Output::gather_rest(std::span<iovec> room, Batch& batch, OutputOwner& owner) {
+void Output::gather_rest(std::span<iovec> room, Batch& batch) const {
   if (header_left_ != 0) {
     room[batch.parts++] = part_of(header_.data() + header_.size() - header_left_, header_left_);
     batch.bytes += header_left_;
   }
-  if (content_left_ == 0) return true;
-  if (stream_ != nullptr) {
-    const auto seen =
-        stream_->content->peek(room.subspan(batch.parts, room.size() / 2), content_left_);
-    if (seen.bytes != 0) {
-      batch.parts += seen.parts;
-      batch.bytes += seen.bytes;
-      return seen.bytes == content_left_;
-    }
-    // The bytes that it had shown are gone. The frame needs as many, and the stream ends.
-    Stream& broken = *stream_;
-    stream_ = nullptr;
-    rest_.assign(content_left_, '\0');
-    is_broken_ = ends_stream_;
-    broken.supply = Stream::Supply::kBroken;
-    ready_.remove(broken);
-    owner.on_source_stopped(broken);
-  }
-  if (is_broken_) {
-    batch = {};
-    return false;
-  }
+  if (content_left_ == 0) return;
   room[batch.parts++] = part_of(rest_.data() + rest_.size() - content_left_, content_left_);
   batch.bytes += content_left_;
-  return true;
 }
 
 std::size_t Output::gather_content(Stream& stream, std::span<iovec> room, std::size_t bytes,
@@ -228,12 +204,8 @@ std::span<const StreamId> Output::sent(std::size_t bytes, OutputOwner& owner) {
 
 void Output::send_rest(std::size_t& bytes, OutputOwner& owner) {
   header_left_ = static_cast<std::uint8_t>(header_left_ - take(bytes, header_left_));
-  const std::size_t content = take(bytes, content_left_);
-  content_left_ -= static_cast<std::uint32_t>(content);
-  if (stream_ != nullptr) {
-    if (content != 0) stream_->content->advance(content);
-    touch(*stream_);
-  }
+  content_left_ -= static_cast<std::uint32_t>(take(bytes, content_left_));
+  if (stream_ != nullptr) touch(*stream_);
   if (is_in_frame()) return;
   rest_ = {};
   if (Stream* const stream = std::exchange(stream_, nullptr); stream != nullptr) {
@@ -266,6 +238,22 @@ void Output::send_frame(Frame& frame, std::size_t& bytes, OutputOwner& owner) {
   content_left_ = static_cast<std::uint32_t>(frame.bytes - of_content);
   ends_stream_ = frame.ends_stream;
   stream_ = &stream;
+  keep_rest(stream);
+}
+
+// At most a frame's content, at each time that the socket is full.
+void Output::keep_rest(Stream& stream) {
+  rest_.clear();
+  rest_.reserve(content_left_);
+  while (rest_.size() < content_left_) {
+    std::array<iovec, 8> seen;
+    const auto peeked = stream.content->peek(seen, content_left_ - rest_.size());
+    ENCORE_CHECK(peeked.bytes != 0, "what was gathered stays until it is sent");
+    for (std::size_t i = 0; i < peeked.parts; ++i) {
+      rest_.append(static_cast<const char*>(seen[i].iov_base), seen[i].iov_len);
+    }
+    stream.content->advance(peeked.bytes);
+  }
 }
 
 void Output::touch(const Stream& stream) {
@@ -276,21 +264,7 @@ void Output::touch(const Stream& stream) {
 void Output::forget(Stream& stream) {
   ENCORE_CHECK(plan().owner != this, "no stream ends between gathering and sending");
   ready_.remove(stream);
-  if (stream_ != &stream) return;
-  stream_ = nullptr;
-  rest_.clear();
-  rest_.reserve(content_left_);
-  while (rest_.size() < content_left_) {
-    std::array<iovec, 8> seen;
-    const auto peeked = stream.content->peek(seen, content_left_ - rest_.size());
-    if (peeked.bytes == 0) break;
-    for (std::size_t i = 0; i < peeked.parts; ++i) {
-      rest_.append(static_cast<const char*>(seen[i].iov_base), seen[i].iov_len);
-    }
-    stream.content->advance(peeked.bytes);
-  }
-  if (rest_.size() < content_left_ && ends_stream_) is_broken_ = true;
-  rest_.resize(content_left_, '\0');
+  if (stream_ == &stream) stream_ = nullptr;
 }
 
 }  // namespace encore::h2

@@ -59,10 +59,7 @@ class Output {
   std::string& control() { return control_; }
   std::size_t control_left() const { return control_.size() - control_sent_; }
   // Whether something may go without content of streams.
-  bool has_control() const { return !is_broken_ && (control_left() != 0 || is_in_frame()); }
-  // A frame that has left in part, with the end of its stream, cannot be finished: content was
-  // lost. Nothing more can be sent, lest the client take what it has for the whole.
-  bool is_broken() const { return is_broken_; }
+  bool has_control() const { return control_left() != 0 || is_in_frame(); }
 
   // Whether content of a stream may go, or come to its end. `window`: of the connection.
   bool has_content(std::int64_t window) const;
@@ -87,13 +84,13 @@ class Output {
   struct Plan;
 
   bool is_in_frame() const { return header_left_ != 0 || content_left_ != 0; }
-  // Whether all of the frame that has begun is in the batch.
-  bool gather_rest(std::span<iovec> room, Batch& batch, OutputOwner& owner);
+  void gather_rest(std::span<iovec> room, Batch& batch) const;
   std::size_t gather_content(Stream& stream, std::span<iovec> room, std::size_t bytes, Batch& batch,
                              OutputOwner& owner);
   void send_rest(std::size_t& bytes, OutputOwner& owner);
   void send_control(std::size_t& bytes);
   void send_frame(Frame& frame, std::size_t& bytes, OutputOwner& owner);
+  void keep_rest(Stream& stream);
   void touch(const Stream& stream);
 
   static Plan& plan();
@@ -101,14 +98,14 @@ class Output {
   std::string control_;
   std::size_t control_sent_ = 0;
   ReadyList ready_;
-  // The frame that has left in part.
-  Stream* stream_ = nullptr;  // null: what is left is in rest_
+  // The frame that has left in part. Its content is kept, for its source may lose it: the client
+  // is owed as many bytes as the header has said, and would take any others for the content.
+  Stream* stream_ = nullptr;  // null: it is gone
   std::string rest_;
   std::uint32_t content_left_ = 0;
   std::array<char, kFrameHeaderBytes> header_ = {};
   std::uint8_t header_left_ = 0;
   bool ends_stream_ = false;
-  bool is_broken_ = false;
 };
 
 }  // namespace encore::h2

@@ -53,14 +53,10 @@ void Session::sent(std::size_t bytes, MonotonicTime now) {
       output_.ready().rotate(*stream);
     }
   }
-  if (output_.is_broken() && !is_ended()) {
-    end_ = ConnectionEnd{.code = ErrorCode::kInternalError, .why = "content lost within a frame"};
-  }
   settle();
 }
 
 bool Session::has_output() const {
-  if (output_.is_broken()) return !has_settled_;
   if (output_.has_control() || !changed_.empty()) return true;
   return is_ended() ? !has_settled_ : output_.has_content(send_window_);
 }
