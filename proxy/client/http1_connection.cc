@@ -221,8 +221,10 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
 
 void Http1Connection::open(Intake::Tunnel& tunnel) {
   if (tunnel.is_decrypted) {
-    interceptor_.reset(
-        new Interceptor(services_.intercept, *this, stream_, std::move(tunnel.request)));
+    const bool takes_http2 = services_.runtime->takes_http2(listener_.index);
+    interceptor_.reset(new Interceptor(services_.intercept, *this, stream_,
+                                       std::move(tunnel.request),
+                                       takes_http2 ? InsideHttp2::kOn : InsideHttp2::kOff));
   } else {
     tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(tunnel.request)));
   }
@@ -330,6 +332,7 @@ void Http1Connection::on_inside(Inside inside) {
   services_.retired.add(std::move(interceptor_));
   identity_.enter(std::move(inside));
   if (services_.log.is_logging()) identity_.set_tls(client_tls_of(stream_));
+  if (stream_.tls_facts().alpn == "h2") return speak_http2();
   stream_.set_handler(this);
   resume();
 }

@@ -23,12 +23,14 @@ bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && ti
 }  // namespace
 
 Interceptor::Interceptor(const InterceptServices& services, InterceptorOwner& owner,
-                         net::Stream& stream, std::shared_ptr<const RequestContext> connect)
+                         net::Stream& stream, std::shared_ptr<const RequestContext> connect,
+                         InsideHttp2 http2)
     : services_(services),
       owner_(owner),
       stream_(stream),
       connect_(std::move(connect)),
       host_(lower_ascii(connect_->target.authority.host)),
+      http2_(http2),
       started_(services.loop.now()),
       was_in_use_(interception().is_in_use(connect_->client, host_)),
       since_(started_) {}
@@ -108,7 +110,7 @@ void Interceptor::look_at_hello(std::string_view input) {
     return;
   }
   const MonotonicTime begun = monotonic_now();
-  net::TlsSessionPointer session = interception().session(host_, services_.loop.wall_now());
+  net::TlsSessionPointer session = interception().session(host_, http2_, services_.loop.wall_now());
   services_.loop.spend_on_handshakes(monotonic_now() - begun);
   if (session == nullptr) return splice();
   if (!stream_.start_tls(std::move(session))) {

@@ -53,7 +53,7 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
  public:
   // `connect` may be decrypted. `owner` and `stream` are borrowed and outlive it.
   Interceptor(const InterceptServices& services, InterceptorOwner& owner, net::Stream& stream,
-              std::shared_ptr<const RequestContext> connect);
+              std::shared_ptr<const RequestContext> connect, InsideHttp2 http2);
   ~Interceptor() override;
   Interceptor(const Interceptor&) = delete;
   Interceptor& operator=(const Interceptor&) = delete;
@@ -106,6 +106,7 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   net::Stream& stream_;
   const std::shared_ptr<const RequestContext> connect_;
   const std::string host_;  // lower case
+  const InsideHttp2 http2_;
   const MonotonicTime started_;
   const bool was_in_use_;  // the client had such a connection that it asked on, when this began
   MonotonicTime since_;    // of the present step

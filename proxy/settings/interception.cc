@@ -62,13 +62,13 @@ InsideUse::~InsideUse() {
 }
 
 Interception::Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
-                           std::shared_ptr<const net::TlsServer> server,
-                           std::vector<std::string> chain, std::shared_ptr<Rejections> rejected,
-                           std::shared_ptr<ClientHosts> used, std::shared_ptr<ClientHosts> doubted)
+                           Servers servers, std::vector<std::string> chain,
+                           std::shared_ptr<Rejections> rejected, std::shared_ptr<ClientHosts> used,
+                           std::shared_ptr<ClientHosts> doubted)
     : intercept_(intercept),
       rules_(intercept),
       mint_(std::move(mint)),
-      server_(std::move(server)),
+      servers_(std::move(servers)),
       chain_(std::move(chain)),
       rejected_(std::move(rejected)),
       used_(std::move(used)),
@@ -93,7 +93,7 @@ Interception::Made Interception::create(const config::Intercept& intercept,
   if (before != nullptr && before->authority().fingerprint() == authority->fingerprint() &&
       before->chain_ == *chain) {
     return std::shared_ptr<const Interception>(
-        new Interception(intercept, before->mint_, before->server_, before->chain_,
+        new Interception(intercept, before->mint_, before->servers_, before->chain_,
                          std::move(rejected), before->used_, before->doubted_));
   }
   auto mint = ca::LeafMint::create(std::move(*authority));
@@ -101,12 +101,17 @@ Interception::Made Interception::create(const config::Intercept& intercept,
   auto tickets = net::TlsTickets::create(monotonic_now());
   if (!tickets) return at_certificate(tickets.error());
   // The protocols are those that InterceptRules::at_hello accepts.
-  auto server = net::TlsServer::create_for(
-      {.alpn = {"http/1.1", "http/1.0"}, .tickets = std::move(*tickets), .now = now},
-      *(*mint)->key(), *chain);
-  if (!server) return at_certificate(server.error());
+  const auto make_server = [&](std::vector<std::string> protocols) {
+    return net::TlsServer::create_for(
+        {.alpn = std::move(protocols), .tickets = *tickets, .now = now}, *(*mint)->key(), *chain);
+  };
+  auto http1 = make_server({"http/1.1", "http/1.0"});
+  auto http2 = make_server({"h2", "http/1.1", "http/1.0"});
+  if (!http1) return at_certificate(http1.error());
+  if (!http2) return at_certificate(http2.error());
+  Servers servers{.http1 = std::move(*http1), .http2 = std::move(*http2)};
   return std::shared_ptr<const Interception>(new Interception(
-      intercept, std::move(*mint), std::move(*server), std::move(*chain), std::move(rejected),
+      intercept, std::move(*mint), std::move(servers), std::move(*chain), std::move(rejected),
       std::make_shared<ClientHosts>(), std::make_shared<ClientHosts>()));
 }
 
@@ -119,9 +124,11 @@ Splice Interception::at_connect(const net::Address& client, std::string_view hos
                             .is_rejected = remembers && rejected_->is_paused(client, host, now)});
 }
 
-net::TlsSessionPointer Interception::session(std::string_view host, WallTime now) const {
+net::TlsSessionPointer Interception::session(std::string_view host, InsideHttp2 http2,
+                                             WallTime now) const {
   const auto leaf = mint_->leaf(host, now);
-  return leaf == nullptr ? nullptr : server_->session_showing(leaf->certificate);
+  const net::TlsServer& server = http2 == InsideHttp2::kOn ? *servers_.http2 : *servers_.http1;
+  return leaf == nullptr ? nullptr : server.session_showing(leaf->certificate);
 }
 
 void Interception::note_reject(const net::Address& client, std::string_view host,

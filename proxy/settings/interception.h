@@ -48,6 +48,10 @@ class InsideUse {
   const std::shared_ptr<ClientHosts::Latest> latest_;
 };
 
+// Whether clients that offer HTTP/2 beside HTTP/1.1 get it. One that offers it alone goes through
+// unread: what speaks nothing else, as gRPC, has such a server.
+enum class InsideHttp2 : std::uint8_t { kOff, kOn };
+
 // Why [intercept] cannot be used.
 struct InterceptFault {
   std::string_view key;  // at which it is: "intercept.ca_key"
@@ -64,9 +68,9 @@ class Interception {
   // Whether a CONNECT is decrypted, as far as that is known before it is answered.
   Splice at_connect(const net::Address& client, std::string_view host, std::uint16_t port,
                     bool is_own, MonotonicTime now) const;
-  // For a client that wants to speak TLS to this host (lower case). Null: there is no certificate
-  // for it.
-  net::TlsSessionPointer session(std::string_view host, WallTime now) const;
+  // For a client that wants to speak TLS to this host (lower case), and HTTP/2 inside if it offers
+  // that and may. Null: there is no certificate for it.
+  net::TlsSessionPointer session(std::string_view host, InsideHttp2 http2, WallTime now) const;
   // A client has not taken it: it may go through unread for a time now (Rejections).
   void note_reject(const net::Address& client, std::string_view host, MonotonicTime now) const;
   // A client may not have taken it: it left as one that rejects it does, and as a browser does that
@@ -89,15 +93,20 @@ class Interception {
   Rejections& rejected() const { return *rejected_; }
 
  private:
+  // By what they speak: the second has HTTP/2 as well.
+  struct Servers {
+    std::shared_ptr<const net::TlsServer> http1;
+    std::shared_ptr<const net::TlsServer> http2;
+  };
   Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
-               std::shared_ptr<const net::TlsServer> server, std::vector<std::string> chain,
+               Servers servers, std::vector<std::string> chain,
                std::shared_ptr<Rejections> rejected, std::shared_ptr<ClientHosts> used,
                std::shared_ptr<ClientHosts> doubted);
 
   const config::Intercept intercept_;
   const InterceptRules rules_;
   const std::shared_ptr<ca::LeafMint> mint_;
-  const std::shared_ptr<const net::TlsServer> server_;
+  const Servers servers_;
   const std::vector<std::string> chain_;  // shown behind each leaf
   const std::shared_ptr<Rejections> rejected_;
   const std::shared_ptr<ClientHosts> used_;     // who have asked for something inside

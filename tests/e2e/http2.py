@@ -172,12 +172,14 @@ class Http2Client:
     """Sends what it is told; windows are given back at once unless `window` is None."""
 
     def __init__(self, port, context=None, name="www.example", settings=(), window="auto",
-                 scheme=None, receive_buffer=None):
-        self.sock = socket.socket()
+                 scheme=None, receive_buffer=None, sock=None):
+        """`sock` is a connection that is there already, in the place of one to `port`."""
+        self.sock = sock or socket.socket()
         self.sock.settimeout(DEADLINE)
         if receive_buffer is not None:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.sock.connect(("127.0.0.1", port))
+        if sock is None:
+            self.sock.connect(("127.0.0.1", port))
         self.scheme = scheme or ("http" if context is None else "https")
         if context is not None:
             self.sock = context.wrap_socket(self.sock, server_hostname=name)
