@@ -196,8 +196,8 @@ void Http2Client::ask_at_once() {
   }
   std::string together;
   for (const auto& [id, stream] : streams_) {
-    together += " " + stream.request->method + " " + stream.request->url->path +
-                stream.request->own_path;
+    together +=
+        " " + stream.request->method + " " + stream.request->url->path + stream.request->own_path;
   }
   together += half_close_ ? ", half-closed" : slow_ ? ", slow" : "";
   for (const auto& [id, stream] : streams_) {
@@ -456,8 +456,7 @@ void Http2Client::finish(Streams::iterator at, Why why, Ending ending) {
   Stream& stream = at->second;
   const std::shared_ptr<Request> request = stream.request;
   const double since = request->started - world_.slack;
-  const bool crossed =
-      !channel_.was_heard() && (answered_ || world_.last_trouble >= since);
+  const bool crossed = !channel_.was_heard() && (answered_ || world_.last_trouble >= since);
   if (why == Why::kLeft && ring_.on_leave) ring_.on_leave(request.get());
   request->ended = now();
   if (stream.has_head) {
@@ -469,8 +468,9 @@ void Http2Client::finish(Streams::iterator at, Why why, Ending ending) {
     request->answer = why_silent(stream, why, ending, crossed);
     if (request->answer.empty()) {
       request->answer = "(ended without an answer)";
-      world_.report("lost", why == Why::kReset ? "the stream was reset without an answer"
-                                               : "the connection ended without an answer",
+      world_.report("lost",
+                    why == Why::kReset ? "the stream was reset without an answer"
+                                       : "the connection ended without an answer",
                     request.get(), "");
     }
   }
@@ -509,8 +509,8 @@ void Http2Client::check_progress(bool origin_is_busy, double bound) {
   if (origin_is_busy) return;
   for (auto& [id, stream] : streams_) {
     if (now() - stream.progress < bound) continue;
-    world_.report("hang", "no progress for " + std::to_string(bound) + " s",
-                  stream.request.get(), stream.answer.raw);
+    world_.report("hang", "no progress for " + std::to_string(bound) + " s", stream.request.get(),
+                  stream.answer.raw);
     stream.progress = now();
   }
 }

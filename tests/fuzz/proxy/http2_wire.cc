@@ -94,9 +94,9 @@ struct Http2Callbacks {
     const bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     if (frame->hd.type == NGHTTP2_GOAWAY) {
       const nghttp2_goaway& goaway = frame->goaway;
-      self.events_.on_goaway(goaway.last_stream_id, goaway.error_code,
-                             {reinterpret_cast<const char*>(goaway.opaque_data),
-                              goaway.opaque_data_len});
+      self.events_.on_goaway(
+          goaway.last_stream_id, goaway.error_code,
+          {reinterpret_cast<const char*>(goaway.opaque_data), goaway.opaque_data_len});
       return 0;
     }
     Http2Wire::Stream* const stream = self.find(id);
@@ -255,9 +255,8 @@ void Http2Wire::drop(std::int32_t stream) {
 std::int32_t Http2Wire::request(const Fields& fields, const Upload& upload) {
   const std::vector<nghttp2_nv> pairs = pairs_of(fields);
   const nghttp2_data_provider provider{.source = {}, .read_callback = Http2Callbacks::read_upload};
-  const std::int32_t id =
-      nghttp2_submit_request(session_, nullptr, pairs.data(), pairs.size(),
-                             upload.is_there ? &provider : nullptr, nullptr);
+  const std::int32_t id = nghttp2_submit_request(session_, nullptr, pairs.data(), pairs.size(),
+                                                 upload.is_there ? &provider : nullptr, nullptr);
   check(id > 0, "no stream");
   Stream& stream = streams_[id];
   stream.upload = upload;
@@ -325,8 +324,7 @@ std::uint64_t Http2Wire::frames_of(std::int32_t stream) const {
 }
 
 bool Http2Wire::is_uploading() const {
-  return std::ranges::any_of(streams_,
-                             [](const auto& each) { return !each.second.has_sent_all; });
+  return std::ranges::any_of(streams_, [](const auto& each) { return !each.second.has_sent_all; });
 }
 
 }  // namespace encore::proxyfuzz

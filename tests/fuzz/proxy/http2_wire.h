@@ -88,7 +88,7 @@ class Http2Wire {
     bool has_head = false;  // of its final response
     bool is_dropped = false;
     std::uint64_t bytes = 0;
-    std::uint64_t frames = 0;  // with content
+    std::uint64_t frames = 0;      // with content
     std::uint64_t head_bytes = 0;  // of the header block that is read
     int status = 0;
     Fields fields;

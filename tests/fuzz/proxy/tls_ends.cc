@@ -133,8 +133,8 @@ Ssl TlsEnds::make_client(Random& random, Offer offer) {
   if (offer == Offer::kOther) offered = "\x02h3";
   if (offer == Offer::kHttp2) {
     // Whatever its order, the proxy prefers it (docs/CONFIG.md, `http2`).
-    offered = random.pick<std::string_view>(
-        {"\x02h2", "\x02h2\x08http/1.1", "\x02h3\x08http/1.1\x02h2"});
+    offered =
+        random.pick<std::string_view>({"\x02h2", "\x02h2\x08http/1.1", "\x02h3\x08http/1.1\x02h2"});
   }
   if (!offered.empty()) {
     SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>(offered.data()),
