@@ -64,7 +64,7 @@ void Http1Replies::add_hit(const HitRequest& request, CacheView& found) {
   if (object.body() != nullptr || services_.log.wants_records()) {
     return add_recorded(request, found, count, {room, tail});
   }
-  const bool is_alone = request.is_last_read && batch.empty();
+  const bool is_alone = request.is_last_read && batch.empty() && !is_pending();
   add_inline(batch, found, tail);
   if (!is_alone) [[unlikely]] {
     services_.log.note(count, *view.head);
@@ -104,7 +104,7 @@ void Http1Replies::add_recorded(const HitRequest& request, CacheView& found, con
     reply.record = &reply.kept->record;
     return;
   }
-  const bool is_alone = request.is_last_read && batch.empty();
+  const bool is_alone = request.is_last_read && batch.empty() && !is_pending();
   add_inline(batch, found, tail.size());
   if (!is_alone) {
     services_.http1.gathered.push_back({.count = count, .kept = keep(request, record, logged)});
