@@ -1,7 +1,6 @@
 #include "proxy/disk/checksum.h"
 
-// Where there is the choice, with the widest instructions that the processor has: the sums are the
-// same.
+// Uses the widest instructions that the processor has, if there is a choice: the sums are the same.
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #else
@@ -52,7 +51,7 @@ class Pieces {
   std::size_t done_ = 0;
 };
 
-// Of a block that lies in several pieces, of which `piece` is the first.
+// Checksum of a block that lies in several pieces, of which `piece` is the first.
 std::uint64_t gathered_checksum(std::uint64_t seed, std::span<const std::byte> piece,
                                 Pieces& rest) {
   const std::unique_ptr<XXH3_state_t, FreeState> state(XXH3_createState());

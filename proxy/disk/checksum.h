@@ -17,11 +17,11 @@ struct Uuid {
   friend bool operator==(const Uuid&, const Uuid&) = default;
 };
 
-// What the checksums of one turn of a segment are seeded with.
+// Seed of the checksums of one turn of a segment.
 using Salt = std::uint64_t;
 Salt salt_of(const Uuid& disk, std::uint32_t segment, std::uint64_t sequence);
 
-// Of bytes that lie `offset` into what the salt is of.
+// Checksum of bytes that lie `offset` into the unit of the salt.
 std::uint64_t checksum(Salt salt, std::uint64_t offset, std::span<const std::byte> bytes);
 
 inline constexpr std::size_t kBlockBytes = 65536;

@@ -26,13 +26,13 @@ class CountedFile final : public File {
   Result<std::uint64_t> size() override { return file_->size(); }
   const std::string& path() const override { return file_->path(); }
 
-  // Of reads, or of writes and syncs.
+  // Counts of reads, or of writes and syncs.
   struct Count {
     std::atomic<std::uint64_t> done = 0;
-    std::atomic<std::uint64_t> bytes = 0;  // of those that went well
+    std::atomic<std::uint64_t> bytes = 0;  // bytes of those that succeeded
     std::atomic<std::uint64_t> failed = 0;
-    // The last ones. Of what is written behind data_from() only: a purge log that can be written
-    // says nothing of the segments.
+    // The latest consecutive failures, of writes behind data_from() only: a purge log that can be
+    // written says nothing of the segments.
     std::atomic<std::uint64_t> failed_in_row = 0;
   };
   // REQUIRES: not called while it is used.

@@ -24,7 +24,7 @@ void DiskLoads::give_back(std::unique_ptr<RecordReader> reader) {
 
 void DiskLoads::load(DiskEngine& engine, const filter::Hash128& key, const cache::DiskPlace& place,
                      std::unique_ptr<DiskLoad> load, std::shared_ptr<void> owner) {
-  // A task that is not accepted is gone, and what it owns must be told first.
+  // A task that is not accepted is destroyed, and its load must be notified first.
   const std::shared_ptr<DiskLoad> shared = std::move(load);
   // Named before it waits in line: a reclaim does not free the segment of a read to come.
   state_.readings.begin(place);
@@ -58,9 +58,10 @@ LoadEnd DiskLoads::read(const filter::Hash128& key, const cache::DiskPlace& plac
   state_.readings.end(where);
   if (state_.file.reads().failed_in_row.load() >= kFailedReadsMax) state_.take_offline();
   if (done && !is_dead) return LoadEnd::kDone;
-  // What is dead by a rule, too: an older one that the rule is not of may not be loaded yet.
+  // Also if a rule makes it dead: an older one that the rule does not cover may not be loaded yet.
   const bool was_there = state_.lose(key, place);
-  // Who was looked up long ago may find something else there, which is no damage.
+  // A late read may find another record at a place that was looked up long ago, which is not
+  // damage.
   const bool is_damaged = was_there || (!done && done.error() == Damage::kBody);
   if (is_damaged && !is_dead) ++state_.damaged;
   return LoadEnd::kLost;

@@ -24,7 +24,7 @@ enum class LoadEnd : std::uint8_t {
   kStopped,
 };
 
-// What wants a record. Owned by Disks from load() on.
+// A request to load a record. Owned by Disks from load() on.
 class DiskLoad {
  public:
   virtual ~DiskLoad() = default;
@@ -34,7 +34,7 @@ class DiskLoad {
   // The last call, after read() or without it; on a thread of the engine, on that of stop(), or
   // (kBusy, kStopped) within load().
   virtual void end(LoadEnd how) = 0;
-  // RecordReader::Wanted::first_bytes: what is read at once, on any thread.
+  // RecordReader::Wanted::first_bytes: the size of the first read, on any thread.
   virtual std::size_t first_read_bytes() const { return RecordReader::kFirstWindowBytes; }
   // RecordReader::Wanted::body_room for a record that takes `record_bytes`. Once at most, right
   // before it is read. Why the room is given before the record is read: docs/decisions/0180.

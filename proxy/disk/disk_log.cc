@@ -50,7 +50,7 @@ Result<void> DiskLog::append_buried() {
     buried = std::exchange(buried_, {});
   }
   if (buried.empty()) return {};
-  // What they are of was placed before: it lies in the newest turn of now, or in an older one.
+  // Their records were placed before: each lies in the newest turn of now, or in an older one.
   const auto sequence = state_.common->kernel.use(
       [&](cache::Kernel& kernel) { return std::optional(kernel.disk_sequence(state_.number)); });
   if (!sequence) return fail("disk " + state_.file.path() + ": stopped with purges left");
@@ -58,7 +58,7 @@ Result<void> DiskLog::append_buried() {
   // Nothing comes back if nothing was ever written; an absent disk may have anything.
   auto appended = *sequence == 0 ? note_purge() : append_all(buried, false);
   ENCORE_CHECK(waiting_ >= buried.size(), "what is appended was waiting");
-  // Only now: a purge with nothing of its own is answered at once if nothing waits.
+  // Only now: a purge without entries of its own completes immediately if nothing waits.
   waiting_ -= buried.size();
   return appended;
 }
@@ -92,7 +92,7 @@ Result<void> DiskLog::append_all(std::span<const Purge> purges, bool is_answered
 
 Result<void> DiskLog::append_twice(std::span<const Purge> purges) {
   if (has_failed_) {
-    // Where nothing is found any more, nothing comes back.
+    // If nothing is found any more, nothing can return.
     return is_forgotten_ ? Result<void>() : give_up({"its purge log has failed before"});
   }
   const auto append_once = [&]() -> Result<void> {

@@ -61,7 +61,7 @@ class DiskLog {
   // The index knows nothing any more of a disk that has left service, so nothing says what of it is
   // replaced or purged from then on: the next start finds no record of it.
   Result<void> forget_records();
-  // Of a log that has failed: success where nothing of its disk is found any more.
+  // Result of a log that has failed: success if nothing of its disk is found any more.
   Result<void> give_up(const Error& error);
 
   DiskState& state_;

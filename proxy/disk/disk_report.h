@@ -1,4 +1,4 @@
-// What there is to tell of one disk in service. Values.
+// Report of one disk in service. Values.
 #pragma once
 
 #include <cstdint>

@@ -70,7 +70,7 @@ cache::DiskVersion DiskService::attach() {
 }
 
 void DiskService::load_next() {
-  // Where it stopped, nothing of it is wanted any more.
+  // Once it has stopped, no result is needed.
   (void)engine_->submit(DiskLane::kRead, 0, [self = shared_from_this()](DiskRun run) {
     if (run == DiskRun::kCancelled || self->is_stopping_) return;
     // A task for each segment, so that reads of requests go in between.
@@ -140,7 +140,8 @@ void DiskService::purge(std::vector<Purge> purges, std::function<void(Result<voi
 }
 
 Result<void> DiskService::append(std::span<const Purge> purges) {
-  // What was replaced unwritten a moment ago is gone for the kernel, and would be found again.
+  // Records that were replaced unwritten a moment ago are gone for the kernel, and would be found
+  // again.
   if (auto buried = log_.append_buried(); !buried) return buried;
   return purges.empty() ? log_.note_purge() : log_.append(purges);
 }
@@ -175,7 +176,7 @@ DiskReport DiskService::report() const {
   report.admit_bytes = state_.admit_bytes;
   report.move_bytes = state_.move_bytes;
   const std::uint64_t records = report.admit_bytes + report.move_bytes;
-  // What lies in a record's room behind it is not written.
+  // Unused space behind a record is not written.
   report.format_bytes = std::max<std::uint64_t>(writes.bytes, records) - records;
   report.read_bytes = reads.bytes;
   report.reads = reads.done;

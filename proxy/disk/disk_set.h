@@ -31,7 +31,7 @@ class DiskSet {
     std::optional<Superblock> superblock;     // nothing: there is no disk of ours yet
     bool is_new_file = false;                 // made here
     std::string emptied_for;                  // why nothing on it may be used; empty: all may
-    std::optional<LogPosition> position_min;  // of its purge log, as the witness knows it
+    std::optional<LogPosition> position_min;  // position of its purge log, as the witness knows it
   };
   using OpenFile = std::function<Result<std::unique_ptr<File>>(const std::string& path)>;
 

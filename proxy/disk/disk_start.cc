@@ -93,7 +93,7 @@ void DiskStart::take(const FoundRecords& found, Records& out) {
   const DiskClocks& clocks = state_->common->clocks;
   const MonotonicTime now = clocks.monotonic();
   const WallTime wall = clocks.wall();
-  // What was written in the future, by this clock, may be of any age.
+  // Records written in the future, by this clock, may be of any age.
   const bool is_of_future = found.opened_at > clocks.wall_seconds();
   std::map<std::uint16_t, std::uint16_t> known;
   out.records.clear();
@@ -145,7 +145,7 @@ cache::DiskLoaded DiskStart::give_known(Records& records) {
   DiskCommon& common = *state_->common;
   // One disk at a time: what one refuses no other may load an older one of.
   const MutexLock lock(common.loading);
-  // What was refused, and what was purged since the log was read.
+  // Drops refused records, and those purged since the log was read.
   std::size_t left = 0;
   for (std::size_t i = 0; i < records.records.size(); ++i) {
     const cache::DiskRecord& record = records.records[i];
@@ -191,9 +191,9 @@ void DiskStart::settle(const Records& records, const cache::DiskLoaded& loaded) 
     const cache::DiskRecord& record = records.records[twin.record];
     const cache::DiskVersion version = records.versions[twin.record];
     const auto other = common.version_at(twin.other, record.key);
-    // What cannot be read may not be written yet, and newer than all that is found.
+    // An unreadable record may not be written yet, and may be newer than all that is found.
     if (!other) continue;
-    // Of all below it, in whatever order the disks are found the next time.
+    // For all versions below it, in whatever order the disks are found the next time.
     common.bury(record.key, {std::max(*other, version)});
     if (*other >= version) continue;
     common.kernel.use([&](cache::Kernel& kernel) {

@@ -70,7 +70,7 @@ class DiskStart final : private RecoverySink {
   std::unique_ptr<PurgeLog> purges_;
   Recovery recovery_;
   std::vector<Purge> rules_;
-  std::vector<Kept> kept_;  // what was found before the kernel knew the disk
+  std::vector<Kept> kept_;  // records found before the kernel knew the disk
   bool is_attached_ = false;
   Records room_;  // for one batch after the other
   DiskState* state_ = nullptr;

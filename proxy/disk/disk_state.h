@@ -1,4 +1,4 @@
-// What the units of one disk share, and those of all disks. Thread-safe.
+// Shared state of the units of one disk, and of all disks. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ struct DiskClocks {
 
   WallSeconds wall_seconds() const;
 };
-// What a time that lies on a disk is for the kernel: not before its beginning; the last one that
-// can be written is never.
+// Converts a time on a disk for the kernel: not before its beginning; the last one that can be
+// written is never.
 MonotonicTime monotonic_of(WallSeconds time, MonotonicTime now, WallTime wall);
 
 // One for all disks. It outlives them where a thread is stuck in a device.
@@ -46,13 +46,13 @@ struct DiskCommon {
   std::atomic<bool> has_purge = false;
   // On all disks, within a second. The kernel's mutexes are not held.
   std::function<void(const filter::Hash128& key, cache::DiskTombstone tombstone)> bury;
-  // Of the record there; nothing: it cannot be read now.
+  // Version of the record there; nothing: it cannot be read now.
   std::function<std::optional<cache::DiskVersion>(const cache::DiskPlace& place,
                                                   const filter::Hash128& key)>
       version_at;
 
-  // What is loaded at the start goes to the kernel one disk at a time, so that what it refuses of
-  // one (the number) is not given it from another.
+  // Records loaded at the start go to the kernel one disk at a time, so that a record of one disk
+  // that it refuses (the number) is not given to it from another.
   Mutex loading;
   using KeyVariant = std::pair<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t>;
   std::map<KeyVariant, std::uint16_t> refused ENCORE_GUARDED_BY(loading);
@@ -78,7 +78,7 @@ class DiskState {
   Readings readings;
   Moves moves{readings};
 
-  // Of what lies in a segment now; 0: nothing.
+  // Sequence of the segment's current contents; 0: none.
   std::uint64_t sequence(std::uint32_t segment) const {
     return segment < sequences_.size() ? sequences_[segment].load() : 0;
   }
@@ -94,7 +94,7 @@ class DiskState {
 
   // It cannot be read, or is not what it should be: the index forgets it. Whether it had it.
   bool lose(const filter::Hash128& key, const cache::DiskPlace& place);
-  // Of the record there, wherever its bytes are. Blocks in the device.
+  // Version of the record there, wherever its bytes are. Blocks in the device.
   std::optional<cache::DiskVersion> version_at(const cache::DiskPlace& place,
                                                const filter::Hash128& key);
 

@@ -2,8 +2,8 @@
 // log of each disk was, so that an older copy in the place of a disk is known as one. It is one
 // file in the state directory, or else one next to each disk that is a file: "PATH.runs".
 //
-// A witness is never ahead of the disks: each disk writes its part first. Where it cannot be
-// written the disks still know the runs, and only a copy passes for its original.
+// A witness is never ahead of the disks: each disk writes its part first. If it cannot be written
+// the disks still know the runs, and only a copy passes for its original.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ Result<Testimony> parse_testimony(std::string_view text);
 
 // How the files are read and written; empty functions: there is no witness.
 struct WitnessFiles {
-  std::string path;  // of the one for all disks; empty: one next to each disk
+  std::string path;  // path of the one for all disks; empty: one next to each disk
   std::function<Result<std::optional<std::string>>(const std::string& path)> read;
   std::function<Result<void>(const std::string& path, std::string_view text)> write;
 };
@@ -68,8 +68,8 @@ class DiskWitness {
   // The run has had a purge: once it returns, an absent disk is known to have missed it. The first
   // call writes the files, later ones do nothing.
   void note_purge() ENCORE_EXCLUDES(mutex_);
-  // The log of a disk goes so far, durably. `is_answered`: somebody is told that it was purged, so
-  // the next tick writes it; other purges wait for half a minute.
+  // The log of a disk goes so far, durably. `is_answered`: a client receives the result of the
+  // purge, so the next tick writes it; other purges wait for half a minute.
   void note(std::uint16_t disk, LogPosition position, bool is_answered) ENCORE_EXCLUDES(mutex_);
   // Writes what was noted. Blocks.
   void tick(MonotonicTime now);
@@ -81,7 +81,7 @@ class DiskWitness {
 
  private:
   struct Kept {
-    std::string path;  // of the disk
+    std::string path;  // path of the disk
     WitnessedDisk disk;
   };
   void save() ENCORE_EXCLUDES(mutex_, saving_);

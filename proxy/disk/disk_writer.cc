@@ -9,9 +9,10 @@
 namespace encore::disk {
 namespace {
 
-// Of the kernel's steps at once, each of so many entries.
+// Steps of the kernel in one call, each of so many entries.
 constexpr int kReclaimSteps = 64;
-// More is written at once, and not with what comes in the second after it (docs/decisions/0427).
+// More is written immediately, and not with the writes of the second after it
+// (docs/decisions/0427).
 constexpr std::uint64_t kFlushBytes = 128U << 10U;
 
 }  // namespace
@@ -43,7 +44,7 @@ bool DiskWriter::finish() {
   // Behind a place that nobody has told of.
   while (auto wanted = queue_.take_any()) give_up(*wanted);
   flush();
-  // What was reclaimed is erased, or else found again.
+  // Erases reclaimed segments, which would be found again otherwise.
   free_reclaimed();
   const bool is_remembered = log_.append_buried().has_value();
   if (state_.is_offline()) return is_remembered;
@@ -85,7 +86,7 @@ bool DiskWriter::can_write() {
 void DiskWriter::write(ToWrite wanted) {
   if (state_.is_offline()) return give_up(wanted);
   if (wanted.turn.sequence != 0) {
-    // What fails is tried again with the records; a paused disk has its turns, too.
+    // A failed open is tried again with the records; a paused disk has its turns, too.
     (void)segments_.open(wanted.turn, state_.common->clocks.wall_seconds());
     state_.set_sequence(wanted.turn.segment, wanted.turn.sequence);
     report();
@@ -121,7 +122,7 @@ bool DiskWriter::move(ToWrite& wanted) {
   }
   const RecordFront& front = **opened;
   wanted.key = front.fields.key;
-  // Where it is moved to, nobody would know any more that it was purged.
+  // At its new place, nothing would know any more that it was purged.
   if (state_.rules.is_dead(front)) return false;
   const auto body = read_body(front);
   if (!body) {
@@ -147,7 +148,7 @@ std::expected<std::span<const std::byte>, Damage> DiskWriter::read_body(const Re
 
 void DiskWriter::give_up(ToWrite& wanted) {
   if (!wanted.key && !state_.is_offline()) wanted.key = key_at(*wanted.from);
-  // Else whoever asks for it finds that it is not there.
+  // Otherwise the next lookup finds that it is not there.
   if (wanted.key) {
     failed(*wanted.key, wanted.place);
   } else {
@@ -165,7 +166,7 @@ void DiskWriter::failed(const filter::Hash128& key, const cache::DiskPlace& plac
 }
 
 void DiskWriter::flush() {
-  // Its error is told by the records.
+  // The records report its error.
   (void)segments_.flush();
   has_large_ = false;
   unflushed_bytes_ = 0;
@@ -199,7 +200,8 @@ void DiskWriter::report() {
 // --- reclaiming --------------------------------------------------------------------------------
 
 bool DiskWriter::reclaim() {
-  // What is not loaded yet may be newer than what is: segments stay as they are until then.
+  // Records that are not loaded yet may be newer than loaded ones: segments stay unchanged until
+  // then.
   if (state_.is_loading) return false;
   bool waits = false;
   for (int step = 0; step < kReclaimSteps; ++step) {
@@ -214,7 +216,7 @@ bool DiskWriter::reclaim() {
       reclaimed_ = {done.segment, done.sequence};
     }
   }
-  // A small one is done at once.
+  // A small one is done immediately.
   if (waits) waits = drain(kBatchBytes);
   free_reclaimed();
   return waits;
@@ -283,7 +285,7 @@ void DiskWriter::free_reclaimed() {
   const std::uint32_t segment = reclaimed_->segment;
   if (!state_.moves.empty() || state_.readings.has(segment)) return;
   if (!state_.is_offline()) {
-    // What the kernel has dropped of it may not have been written yet.
+    // The entries that the kernel has dropped may not have been written yet.
     if (!segments_.is_past(reclaimed_->sequence)) return;
     state_.set_sequence(segment, 0);
     // Tombstones are durable before the header goes: a start would find older records of their
@@ -293,7 +295,7 @@ void DiskWriter::free_reclaimed() {
   state_.common->kernel.use(
       [&](cache::Kernel& kernel) { return kernel.free_segment(state_.number, segment, now()); });
   reclaimed_.reset();
-  // Where it fails, more is kept.
+  // On failure, more is kept.
   if (!state_.is_offline()) (void)log_.prune(segments_.sequence_min());
 }
 

@@ -1,6 +1,6 @@
-// What writes one disk: takes what waits in the order of its places, tells the kernel what came of
-// it, and reclaims segments: what is moved is read from its old place, and verified, when its turn
-// to be written comes. Writes that fail five times in a row pause: what is placed meanwhile is
+// Writer of one disk: takes waiting records in the order of their places, reports results to the
+// kernel, and reclaims segments. A moved record is read from its old place, and verified, when its
+// turn to be written comes. After five failures in a row writes pause: records placed meanwhile are
 // reported as failed.
 //
 // Confined to what writes the disk; blocks in the device.
@@ -32,10 +32,10 @@ class DiskWriter {
 
   // A part of what waits; true: more does.
   bool work();
-  // What is due each second; as work().
+  // Work that is due each second; as work().
   bool tick();
-  // The end: writes what is there, and makes it durable. A record that cannot be written is given
-  // up, as ever. False: the end of a segment may not be durable, or purges of it.
+  // The end: writes the waiting records, and makes them durable. A record that cannot be written is
+  // dropped, as always. False: the end of a segment may not be durable, or purges of it.
   bool finish();
 
   static constexpr std::uint64_t kBatchBytes = 4ULL << 20U;
@@ -49,7 +49,7 @@ class DiskWriter {
     bool is_move = false;
   };
 
-  // What was taken from the queue; true: something.
+  // Writes records from the queue; true: there were some.
   bool drain(std::uint64_t bytes_max);
   void write(ToWrite wanted);
   // False: it is not to be moved, or cannot be.
@@ -67,7 +67,7 @@ class DiskWriter {
   bool reclaim();
   bool put_moves(const cache::DiskReclaim& step);
   cache::DiskReclaim reclaim_step();
-  // Where parts lie that are wanted, of the segment that is the next to go.
+  // Adds the places of parts that readers want, in the segment that is the next to go.
   void add_wanted(std::vector<cache::DiskPlace>& places);
   void bury(const cache::DiskReclaim& step);
   // The key of a record that lies in a finished segment, by its front or the segment's footer.
@@ -82,7 +82,7 @@ class DiskWriter {
   DiskLog& log_;
   WriteQueue& queue_;
   SegmentWriter segments_;
-  RecordReader reader_;  // of what is moved
+  RecordReader reader_;  // reader of moved records
   AlignedBuffer body_;
   std::deque<Added> added_;  // in the order of their places
   std::size_t moves_added_ = 0;

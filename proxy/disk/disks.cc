@@ -18,7 +18,7 @@
 namespace encore::disk {
 namespace {
 
-// Of the disks, what may be moved on for readers.
+// Share of the disks that may be re-inserted for readers.
 constexpr std::uint64_t kWantedShare = 4;
 
 std::uint64_t random_word() {
@@ -32,8 +32,8 @@ bool has_prefix(const Purge& rule, const RecordFront& front) {
   return rule.kind == PurgeKind::kPrefix && front.text.key.starts_with(rule.pattern);
 }
 
-// Where the numbers of bodies begin that are made in this life: nowhere near those of another one.
-// Where the clock stands still, too: versions are above all that is found of earlier lives.
+// The first number of the bodies that are made in this run: nowhere near those of another run. This
+// holds even if the clock stands still: versions are above all that are found of earlier runs.
 std::uint64_t first_body(const filter::Seed& seed, WallTime now, cache::DiskVersion newest) {
   const std::array<std::uint64_t, 2> words = {seed.lo, seed.hi};
   const auto time = static_cast<std::uint64_t>(now.time_since_epoch().count());

@@ -1,7 +1,7 @@
-// Disks: the disks of a cache in service. What the kernel has placed is written, what the index
-// knows is loaded, purges are remembered over a restart, segments are reclaimed, and what lies
-// there at a start is found again. It decides nothing of it: that is the kernel's, which is told
-// what came of it. A disk that fails leaves service, and the others go on.
+// Disks: the disks of a cache in service. It writes the records that the kernel has placed, loads
+// those that the index knows, remembers purges over a restart, reclaims segments, and finds the
+// contents again at a start. The kernel decides all of it, and receives the results. A disk that
+// fails leaves service, and the others go on.
 //
 // Thread-safe but for open(), start() and stop(). Nothing here waits for a disk but open(), start()
 // (the headers and the newest segment of each), stop(), and the disks' own threads.
@@ -37,15 +37,15 @@ namespace encore::disk {
 struct DiskSetup {
   std::string path;
   std::uint64_t bytes = 0;
-  std::uint64_t segment_bytes = 0;  // of a new one; 0: default_segment_bytes()
+  std::uint64_t segment_bytes = 0;  // size in a new disk; 0: default_segment_bytes()
 };
 
 struct DisksOptions {
   std::vector<DiskSetup> disks;
   filter::Seed identity_seed;
   bool clear = false;         // makes new disks of whatever is there
-  EngineOptions engine = {};  // of each; write_bytes_max also bounds what waits to be written
-  bool is_inline = false;     // for tests: make_inline_engine(), and whoever calls calls tick()
+  EngineOptions engine = {};  // per disk; write_bytes_max also bounds the waiting writes
+  bool is_inline = false;     // for tests: make_inline_engine(), and the caller calls tick()
   // Whether a tag's, prefix' or ban's pattern is of a record; its version need not be looked at.
   // Called on the threads of the disks. Empty: prefixes of text.key alone.
   MatchesRule matches_rule = {};
@@ -85,17 +85,18 @@ class Disks {
   bool fit(std::uint64_t record_bytes, std::uint32_t names_bytes) const;
   // Cheap: nothing more can be written now (Stored::disk_queue_full).
   bool is_queue_full() const;
-  // What a commit has decided: writes it where outcome is kPlaced (source may be null else, and
-  // there too where it has gone), and remembers its tombstone. REQUIRES: called for each commit
-  // that was placed, for others wait behind its place; not under a lock of the kernel, as all here.
+  // Carries out the decision of a commit: writes the record if outcome is kPlaced, and remembers
+  // its tombstone. `source` may be null for other outcomes, and also then if the object has gone.
+  // REQUIRES: called for each commit that was placed, for others wait behind its place; not under a
+  // lock of the kernel, like all functions here.
   void decided(const cache::Key& key, const cache::DiskDecision& decision,
                std::unique_ptr<RecordSource> source);
   // A number of this process that no other has, before or after; not 0.
   std::uint64_t run() const { return run_; }
   // For a body that is written in parts: no other of these disks ever had it, nor will; not 0.
   std::uint64_t new_body_number();
-  // While such a reader is there the parts that are still ahead of it are moved on by a reclaim. Of
-  // all readers together at most a quarter of the disks: beyond that nothing is wanted (0).
+  // While such a reader is there, a reclaim re-inserts the parts that are still ahead of it. All
+  // readers together want at most a quarter of the disks: beyond that nothing is wanted (0).
   WantedParts::Number want(const WantedParts::Body& body) { return common_->wanted.add(body); }
   void want_from(WantedParts::Number number, std::uint32_t part) {
     common_->wanted.advance(number, part);
@@ -103,14 +104,14 @@ class Disks {
   void want_no_more(WantedParts::Number number) { common_->wanted.remove(number); }
   // `place` is as the index has it; what is moved and not yet written is read from its old place.
   void load(const cache::Key& key, const cache::DiskPlace& place, std::unique_ptr<DiskLoad> load);
-  // Durable within a second. Of all variants of the key, as it is written.
+  // Durable within a second. Covers all variants of the key, as it is written.
   void bury(const filter::Hash128& key, cache::DiskTombstone tombstone);
-  // Durable on all disks when `done` is called, on an engine's thread (on this one where they have
-  // stopped); an error where a log could not be made durable: that disk has left service then, and
-  // is empty at the next start if that could be written at least; else each purge is an error. The
+  // Durable on all disks when `done` is called, on an engine's thread (on this one if they have
+  // stopped). An error if a log could not be made durable: that disk has left service then, and is
+  // empty at the next start if at least that could be written; else each purge is an error. The
   // rules are in force for loads from the moment of the call. `sequence` of each is filled in here.
-  // What was buried before is durable then, too: of a key of which the kernel knows nothing any
-  // more a tombstone may still wait, so that also a purge of nothing is to be asked for.
+  // Earlier tombstones are durable then, too. One may still wait for a key that the kernel no
+  // longer knows, so call this for an empty purge as well.
   void purge(const std::vector<Purge>& purges, std::move_only_function<void(Result<void>)> done);
 
   // A purge of something of which no disk here knows anything: an absent one may have it, and is
@@ -120,8 +121,8 @@ class Disks {
   // Bans in force, of the disk that has most: those of what may still lie on it.
   std::size_t bans() const;
 
-  // What is due each second: flushes, reclaims, remembers. By a thread of its own, but for
-  // DisksOptions::is_inline and make_engine.
+  // Work that is due each second: flushes, reclaims, remembers. A separate thread calls it, except
+  // with DisksOptions::is_inline and make_engine.
   void tick();
 
   // A clean stop: writes what waits, seals, waits at most so long; the kernel is not used

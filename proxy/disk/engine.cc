@@ -21,7 +21,7 @@ struct Waiting {
 
 enum class Role : std::uint8_t { kReader, kWriter };
 
-// What the threads share. It outlives the engine where a thread is stuck in a device.
+// Shared state of the threads. It outlives the engine if a thread is stuck in a device.
 class Shared {
  public:
   explicit Shared(const EngineOptions& options) : options_(options) {}
@@ -62,7 +62,7 @@ class Shared {
         next = take(role);
       }
       next.task(DiskRun::kRun);
-      // What it holds goes before the next is waited for.
+      // Releases the task's resources before waiting for the next.
       next.task = nullptr;
     }
     const MutexLock lock(mutex_);

@@ -1,7 +1,7 @@
-// DiskEngine: where the work of one disk is done, which blocks: reads side by side on a pool of
-// threads, writes one after the other on a thread of their own, in the order of submitting but for
-// what is urgent (a purge that somebody waits for). How much may wait is bounded in bytes, and who
-// submits beyond it is told at once: nobody ever waits for a disk but its own threads.
+// DiskEngine: runs the blocking work of one disk. Reads run side by side on a pool of threads.
+// Writes run one after the other on a thread of their own, in the order of submission except urgent
+// ones (a purge with a waiting client). The waiting work is bounded in bytes, and a submission
+// beyond it is refused immediately: only the disk's own threads ever wait for it.
 //
 // Thread-safe.
 #pragma once
@@ -39,8 +39,8 @@ using DiskTask = std::move_only_function<void(DiskRun)>;
 class DiskEngine {
  public:
   virtual ~DiskEngine() = default;
-  // `bytes`: the memory that the task holds while it waits, or what it is going to read. Where it
-  // is not accepted, the task is gone without having been called.
+  // `bytes`: the memory that the task holds while it waits, or is going to read. A task that is not
+  // accepted is destroyed without a call.
   virtual Submitted submit(DiskLane lane, std::uint64_t bytes, DiskTask task) = 0;
   // Nothing is accepted any more. Reads that have not begun are cancelled, writes are done as long
   // as the time lasts, then cancelled too. Returns when nothing runs any more, or at the end of the
@@ -54,7 +54,7 @@ class DiskEngine {
 struct EngineOptions {
   std::uint32_t read_threads = 8;
   std::uint64_t read_bytes_max = 64ULL << 20U;   // that wait
-  std::uint64_t write_bytes_max = 64ULL << 20U;  // of both lanes together
+  std::uint64_t write_bytes_max = 64ULL << 20U;  // sum of both lanes
   // So much has to wait for its writer to be woken before a second is over: a thread's waking costs
   // more than writing a small record.
   std::uint64_t write_batch_bytes = 256ULL << 10U;

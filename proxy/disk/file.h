@@ -14,8 +14,8 @@
 
 namespace encore::disk {
 
-// Where each read and write begins and how long it is: a multiple of it, in memory too, so that a
-// file may bypass the page cache on any device.
+// Alignment of the offset and length of each read and write, in memory too, so that a file may
+// bypass the page cache on any device.
 inline constexpr std::size_t kIoAlign = 4096;
 
 class File {
@@ -24,8 +24,8 @@ class File {
 
   // Fills `out` from `offset` on. REQUIRES: aligned. Errors: the system's; the file ends before.
   virtual Result<void> read(std::span<std::byte> out, std::uint64_t offset) = 0;
-  // The same into two pieces of memory, the second for what follows the first: at once where the
-  // system can.
+  // The same into two pieces of memory, the second for the bytes after the first: in one call if
+  // the system can.
   virtual Result<void> read_two(std::span<std::byte> first, std::span<std::byte> second,
                                 std::uint64_t offset) {
     if (auto done = read(first, offset); !done) return done;
@@ -39,7 +39,7 @@ class File {
   // Makes sure of room for the first `bytes`, and of a size of as much at least; what is there
   // stays, what is new reads as zeros. Errors: no room; a device that is smaller.
   virtual Result<void> allocate(std::uint64_t bytes) = 0;
-  // Cuts off what is beyond `bytes`. Of a device: nothing.
+  // Cuts off everything beyond `bytes`. Has no effect on a device.
   virtual Result<void> truncate(std::uint64_t bytes) = 0;
   virtual Result<std::uint64_t> size() = 0;
   // For messages.
@@ -49,7 +49,7 @@ class File {
 enum class FileUse : std::uint8_t {
   kMake,  // to read and write; made where there is none
   kKeep,  // to read and write what is there
-  kLook,  // to read beside a process that has it
+  kLook,  // to read while another process has it
 };
 
 // A regular file of this user's alone (mode 0600), or a block device; taken for this process as

@@ -10,7 +10,7 @@ namespace encore::disk {
 namespace {
 
 constexpr std::string_view kMagic = "ENCOFOOT";
-// Where the fields of the head lie; what is between them is zero.
+// Offsets of the fields of the head; the bytes between them are zero.
 constexpr std::size_t kSequenceAt = 8;
 constexpr std::size_t kVersionAt = 16;
 constexpr std::size_t kRecordsAt = 24;

@@ -23,13 +23,13 @@
 
 namespace encore::disk {
 
-// What of a record its footer tells. Of a part its body's number stands in place of the variant,
-// its own in place of keep_until.
+// A footer's data about a record. For a part, its body's number replaces the variant, and its own
+// number keep_until.
 struct RecordLine {
   RecordKind kind = RecordKind::kObject;
   filter::Hash128 key;
-  std::uint64_t variant = 0;       // of a part: 0
-  std::uint64_t body = 0;          // of a part alone
+  std::uint64_t variant = 0;       // 0 for a part
+  std::uint64_t body = 0;          // only for a part
   cache::DiskVersion version = 0;  // below 2^56
   std::uint32_t unit = 0;
   std::uint32_t room_units = 0;

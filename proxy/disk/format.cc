@@ -15,8 +15,8 @@ namespace {
 constexpr std::string_view kMagic = "ENCODISK";
 constexpr std::string_view kSegmentMagic = "ENCOSEGM";
 constexpr std::size_t kVersionAt = 8;
-constexpr std::size_t kOpenedAt = 28;  // of a segment's header
-constexpr std::size_t kRunsAt = 96;    // of a superblock
+constexpr std::size_t kOpenedAt = 28;  // in a segment's header
+constexpr std::size_t kRunsAt = 96;    // in a superblock
 constexpr std::size_t kRunAt = kRunsAt + 16;
 // A header fits one sector, which no torn write takes apart: a page that tears would refuse a start
 // (docs/decisions/0110).
@@ -191,7 +191,7 @@ std::optional<SegmentHeader> decode_segment_header(ConstPage page, const Uuid& d
 PageKind kind_of_header(ConstPage page, const Superblock& superblock, std::uint32_t segment) {
   if (decode_segment_header(page, superblock.uuid, segment)) return PageKind::kOurs;
   if (is_blank(page.first<kSectorBytes>())) return PageKind::kBlank;
-  // Of an earlier disk the time is older, too.
+  // On an earlier disk the time is older, too.
   const bool is_later = get<std::uint32_t>(page.data() + kOpenedAt) >= superblock.made_at;
   if (begins_with(page, kSegmentMagic) && is_later) return PageKind::kDamaged;
   return is_one_bit_off(page, superblock.uuid, segment) ? PageKind::kDamaged : PageKind::kForeign;

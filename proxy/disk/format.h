@@ -49,11 +49,11 @@ inline constexpr std::uint64_t kNumberMax = std::uint64_t{1} << 55U;
 using WallSeconds = std::uint32_t;
 
 struct Superblock {
-  std::uint64_t generation = 1;  // of two valid copies the higher is the newer
+  std::uint64_t generation = 1;  // the higher of two valid copies is the newer
   Uuid uuid;
-  filter::Seed identity_seed;  // what keys are hashed with: secret
+  filter::Seed identity_seed;  // seed of the keys' hashes: secret
   std::uint64_t purge_offset = 0;
-  std::uint64_t purge_bytes = 0;  // of each copy
+  std::uint64_t purge_bytes = 0;  // size of each copy
   std::uint64_t data_offset = 0;
   std::uint64_t segment_bytes = 0;
   std::uint32_t segments = 0;
@@ -81,14 +81,14 @@ enum class PageKind : std::uint8_t {
   kOurs,
   kBlank,    // zeros
   kForeign,  // anything else
-  kNewer,    // of a later version
+  kNewer,    // has a later version
   kDamaged,  // ours once
 };
 
 struct DecodedSuperblock {
   PageKind kind = PageKind::kForeign;
-  std::uint32_t version = 0;  // of kOurs and kNewer
-  Superblock superblock;      // of kOurs
+  std::uint32_t version = 0;  // for kOurs and kNewer
+  Superblock superblock;      // for kOurs
 };
 
 // `offset`: where the copy lies.
@@ -108,8 +108,8 @@ void encode(const SegmentHeader& header, const Uuid& disk, Page out);
 // Nothing: never opened, of another disk or another place, damaged.
 std::optional<SegmentHeader> decode_segment_header(ConstPage page, const Uuid& disk,
                                                    std::uint32_t segment);
-// What a page is that begins a segment: foreign is also what lies there of an earlier disk, damaged
-// what was written since this one was made.
+// Returns the kind of a page that begins a segment. Foreign includes pages of an earlier disk;
+// damaged are pages written since this disk was made.
 PageKind kind_of_header(ConstPage page, const Superblock& superblock, std::uint32_t segment);
 
 }  // namespace encore::disk

@@ -23,8 +23,8 @@ class KernelLink {
     kernel_ = nullptr;
   }
 
-  // What `use` answers, or a default value where there is no kernel. REQUIRES: no I/O and no other
-  // use() in it.
+  // Returns the result of `use`, or a default value if there is no kernel. REQUIRES: no I/O and no
+  // other use() in it.
   template <typename Use>
   auto use(Use&& use) -> std::invoke_result_t<Use, cache::Kernel&> {
     const std::shared_lock lock(mutex_);

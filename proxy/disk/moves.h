@@ -1,5 +1,5 @@
-// What of one disk is being read, and what is being moved: a moved record is at its new place for
-// the index before it is written there, and is read at its old one until then. Thread-safe.
+// Records of one disk that are being read or moved: for the index a moved record is at its new
+// place before it is written there, and is read at its old one until then. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -40,9 +40,9 @@ class Moves {
     for (const cache::DiskMove& move : done.moves) from_[key_of(move.to)] = move.from;
     return done;
   }
-  // Where the record's bytes are, which is being read then: end() of that is due.
+  // Returns the place of the record's bytes, which is being read then: end() of that place is due.
   cache::DiskPlace begin_reading(const cache::DiskPlace& place) ENCORE_EXCLUDES(mutex_);
-  // It is written, or given up.
+  // It is written, or dropped.
   void end(const cache::DiskPlace& to) ENCORE_EXCLUDES(mutex_);
   bool empty() const ENCORE_EXCLUDES(mutex_);
 

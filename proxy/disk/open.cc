@@ -14,7 +14,7 @@ namespace {
 constexpr std::array kCopies = {std::uint64_t{0}, kSecondSuperblock};
 // A disk of this generation is being made: there is nothing on it yet.
 constexpr std::uint64_t kBeingMade = 0;
-// Whoever writes a file system or a table of partitions writes somewhere in here.
+// File systems and partition tables have their signatures somewhere in here.
 constexpr std::uint64_t kLookedAt = kMiB;
 constexpr const char* kRemedy = "; name another path, or empty it with --clear-disk";
 
@@ -33,7 +33,7 @@ Result<bool> is_blank(File& file, std::uint64_t size) {
   return std::ranges::all_of(bytes, [](auto byte) { return byte == std::byte{0}; });
 }
 
-// Of two copies: what is newer than us is left alone, then the newest of ours counts.
+// Merges two copies: one newer than this program is left alone, then the newest of ours counts.
 Look merge(const Look& a, const DecodedSuperblock& b) {
   if (a.kind == PageKind::kNewer) return a;
   if (a.kind == b.kind && a.superblock == b.superblock) {
@@ -103,8 +103,8 @@ Result<Superblock> make_disk(File& file, const OpenOptions& options) {
   made->made_at = options.now;
   made->generation = kBeingMade;
   if (auto room = file.allocate(made->disk_bytes()); !room) return std::unexpected(room.error());
-  // What was there before is no disk any more before its purges are overwritten; and what a crash
-  // leaves half made is known as such.
+  // The earlier contents are no longer a disk before their purges are overwritten; and a disk that
+  // a crash leaves half made is known as such.
   if (auto written = write_superblock(file, *made); !written) {
     return std::unexpected(written.error());
   }
@@ -135,7 +135,7 @@ Result<void> check_kind(const Look& seen, const std::string& path) {
   return {};
 }
 
-// What may lie there of a time when the disk was as large is not to come back.
+// Erases segments from a time when the disk was as large, which must not return.
 Result<void> forget_segments(File& file, const Superblock& superblock, std::uint32_t begin,
                              std::uint32_t end) {
   AlignedBuffer page(kPageBytes);

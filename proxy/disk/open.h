@@ -14,8 +14,8 @@ namespace encore::disk {
 
 struct OpenOptions {
   std::uint64_t disk_bytes = 0;     // as configured
-  std::uint64_t segment_bytes = 0;  // of a new disk; 0: cache::default_segment_bytes()
-  filter::Seed identity_seed;       // what keys are hashed with
+  std::uint64_t segment_bytes = 0;  // size in a new disk; 0: cache::default_segment_bytes()
+  filter::Seed identity_seed;       // seed of the keys' hashes
   Uuid uuid;                        // for a new disk: random
   WallSeconds now = 0;
   bool clear = false;  // makes a new disk of whatever is there
@@ -26,7 +26,7 @@ struct OpenOptions {
 // and what to do: another's file, a newer format, damaged, another seed, no room, the device's.
 Result<Superblock> open_disk(File& file, const OpenOptions& options);
 
-// What a disk is, without changing it. Errors: as open_disk().
+// Reads a disk's superblock without changing it. Errors: as open_disk().
 Result<Superblock> look_at_disk(File& file);
 // The same; nothing where there is none yet.
 Result<std::optional<Superblock>> find_disk(File& file);

@@ -27,7 +27,7 @@ std::size_t tail_bytes(const Purge& purge) {
 
 std::size_t pages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
-// Of the header before the checksum, and of all behind it.
+// Checksum of the header before its checksum, and of all behind it.
 std::uint64_t frame_sum(std::span<const std::byte> bytes, Salt salt, std::uint64_t offset) {
   const std::uint64_t head = checksum(salt, offset, bytes.first(kSumAt));
   return checksum(salt ^ head, offset, bytes.subspan(kFrameHeaderBytes));

@@ -22,17 +22,17 @@ namespace encore::disk {
 
 enum class PurgeKind : std::uint8_t {
   kKey = 1,     // a purge of a URL, or a replacement that was not written
-  kTag = 2,     // of a surrogate key
-  kPrefix = 3,  // of the key's text
-  kBan = 4,     // of what a ban holds for, as whoever serves has saved it
+  kTag = 2,     // all with a surrogate key
+  kPrefix = 3,  // all whose key's text begins with it
+  kBan = 4,     // all that a ban matches, as the server has saved it
 };
 
 struct Purge {
   PurgeKind kind = PurgeKind::kKey;
-  cache::DiskVersion version = 0;  // of those below it
+  cache::DiskVersion version = 0;  // covers versions below it
   std::uint64_t sequence = 0;      // the disk's last turn then: no later one has what it is of
-  filter::Hash128 key;             // of kKey
-  std::string pattern;             // of the others, at most kPatternBytesMax
+  filter::Hash128 key;             // for kKey
+  std::string pattern;             // for the others, at most kPatternBytesMax
   friend bool operator==(const Purge&, const Purge&) = default;
 };
 inline constexpr std::size_t kPatternBytesMax = 60'000;
@@ -46,7 +46,7 @@ std::size_t frame_entries(std::span<const Purge> purges);
 // Bytes of the frames for all of them.
 std::uint64_t frames_bytes(std::span<const Purge> purges);
 
-// What the frames of one epoch are seeded with.
+// Seed of the checksums of one epoch's frames.
 Salt purge_salt(const Uuid& disk, std::uint64_t epoch);
 
 // Collects entries until a frame is full. Thread-compatible.
@@ -66,13 +66,13 @@ class FrameBuilder {
 
  private:
   AlignedBuffer buffer_{kFrameBytesMax};
-  std::size_t bytes_ = 0;  // of entries
+  std::size_t bytes_ = 0;  // bytes of entries
   std::uint32_t entries_ = 0;
 };
 
 struct FrameHead {
   std::uint64_t epoch = 0;
-  std::size_t bytes = 0;  // of all its pages
+  std::size_t bytes = 0;  // bytes of all its pages
 };
 // Nothing: no frame begins with this page.
 std::optional<FrameHead> frame_head(ConstPage page);

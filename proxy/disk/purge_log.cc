@@ -52,7 +52,7 @@ Result<std::optional<PurgeLog::Found>> PurgeLog::find_in_either(std::uint64_t of
   auto first = find(0, offset, epoch, memory_[0]);
   if (first && *first) return first;
   auto second = find(1, offset, epoch, memory_[1]);
-  // What one of them can be read, and is no frame, is the end.
+  // The end is at bytes that can be read from one copy and are not a frame.
   return second ? second : first;
 }
 
@@ -83,20 +83,20 @@ Result<void> PurgeLog::load(const VisitPurge& visit) {
   std::ranges::sort(epochs, std::greater());
   for (const std::uint64_t epoch : epochs) {
     if (epoch == 0) continue;
-    // Twice, so that nothing is told of an epoch that is not whole.
+    // Twice, so that an incomplete epoch reports nothing.
     const auto end = walk(epoch, [](const Purge&) {});
     if (!end) return std::unexpected(end.error());
     if (!*end) continue;
     epoch_ = epoch;
     end_ = **end;
-    // What a crash has left behind its end must not be taken for what is added now.
+    // Bytes that a crash has left behind its end must not be taken for frames added now.
     is_broken_ = true;
     const auto again = walk(epoch, [&](const Purge& purge) {
       count(purge);
       visit(purge);
     });
     if (!again) return std::unexpected(again.error());
-    // Where one only looks, its owner may have added some meanwhile.
+    // If the disk is only inspected, its owner may have added some meanwhile.
     if (!*again || **again < end_) continue;
     end_ = **again;
     return {};

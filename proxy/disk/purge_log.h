@@ -7,9 +7,9 @@
 // so a torn write loses nothing that was durable, and what one copy has lost the other has. They
 // are rewritten one after the other, the purges of one key or pattern as one.
 //
-// A log that is full all the same says less, and never less than was purged: one purge of all that
-// was stored before the newest of them takes the place of all. Who serves goes on with what it has
-// in its index; the next start finds nothing older. Why no purge is refused: docs/decisions/0294.
+// A log that is full all the same becomes less exact, and never covers less than was purged: one
+// purge of all that was stored before the newest of them replaces them. A running proxy goes on
+// with its index; the next start finds nothing older. Why no purge is refused: docs/decisions/0294.
 //
 // Thread-compatible: confined to what writes the disk.
 #pragma once
@@ -52,15 +52,15 @@ class PurgeLog {
   // Durable when it returns. Errors: the device's; what of it holds is then not known. The next
   // call tries to mend it. REQUIRES: make() or load() went well.
   Result<void> append(std::span<const Purge> purges);
-  // Segments of a lower sequence are not on the disk any more, and neither is what was purged of
-  // them: forgets it, once that is half of all. Makes durable first what the file was told.
-  // REQUIRES: as append(); `sequence_min` is SegmentWriter's.
+  // Segments of a lower sequence are not on the disk any more, and neither are the records purged
+  // in them: forgets those purges, once they are half of all. Makes durable first what was written
+  // to the file. REQUIRES: as append(); `sequence_min` is SegmentWriter's.
   Result<void> prune(std::uint64_t sequence_min);
 
   // A frame that one copy has lost, or was not given yet; the other has it.
   struct Gap {
-    std::uint64_t offset = 0;   // of the disk
-    bool is_unwritten = false;  // what was there before still is: a crash came between the two
+    std::uint64_t offset = 0;   // offset on the disk
+    bool is_unwritten = false;  // the earlier contents are still there, after a crash
   };
   // Reads both copies. REQUIRES: load() went well, and nothing was added since.
   std::vector<Gap> gaps();
@@ -73,7 +73,7 @@ class PurgeLog {
   std::uint64_t used_bytes() const { return end_; }
   // Times that one purge took the place of all, since it was made or loaded.
   std::uint64_t overflows() const { return overflows_; }
-  // Of all that it ever had since it was loaded; 0: none.
+  // The highest version that it ever had since it was loaded; 0: none.
   cache::DiskVersion version_max() const { return version_max_; }
 
  private:
@@ -82,7 +82,7 @@ class PurgeLog {
 
   struct Found {
     Frame frame;
-    std::span<const std::byte> bytes;  // of its pages
+    std::span<const std::byte> bytes;  // bytes of its pages
   };
   std::uint64_t place(std::size_t copy, std::uint64_t offset) const {
     return superblock_.purge_offset + copy * superblock_.purge_bytes + offset;
@@ -94,12 +94,12 @@ class PurgeLog {
   // Visits what there is of an epoch, and how far it goes. Nothing: its snapshot is not whole.
   Result<std::optional<std::uint64_t>> walk(std::uint64_t epoch, const VisitPurge& visit);
   bool is_unwritten(std::size_t copy, std::uint64_t offset);
-  // Of the frame that a copy begins with; 0: none.
+  // Epoch of the frame that a copy begins with; 0: none.
   std::uint64_t first_epoch(std::size_t copy);
 
   // Both copies have all of the epoch afterwards.
   Result<void> heal();
-  // With what is kept, or with `only` in the place of all.
+  // Rewrites the log with the remaining purges, or with `only` in place of all.
   Result<void> rewrite(const Purge* only = nullptr);
   // Visits what the second copy has.
   Result<void> visit_second(const VisitPurge& visit);
@@ -115,8 +115,8 @@ class PurgeLog {
   File& file_;
   Superblock superblock_;
   std::uint64_t epoch_ = 0;
-  std::uint64_t end_ = 0;           // where the next frame goes, in each copy
-  std::uint64_t sequence_min_ = 0;  // what is of older turns only is not kept
+  std::uint64_t end_ = 0;           // end of the frames, in each copy
+  std::uint64_t sequence_min_ = 0;  // purges of older turns only are dropped
   bool is_broken_ = true;           // has to be rewritten before anything is added
   std::uint64_t entries_ = 0;
   std::uint64_t overflows_ = 0;

@@ -27,7 +27,7 @@ using MatchesRule = std::function<bool(const Purge& rule, const RecordFront& fro
 
 class PurgeRules {
  public:
-  // Called by several threads at once.
+  // Several threads may call it at the same time.
   explicit PurgeRules(MatchesRule matches) : matches_(std::move(matches)) {}
 
   // A ban that there is already is from then on of what this one is of.
@@ -39,7 +39,7 @@ class PurgeRules {
   // Nothing that they are of is on the disk any more: PurgeLog::prune().
   void forget_below(std::uint64_t sequence_min);
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
-  // Of them, those by kBan: each takes a while with each record that is older.
+  // The number of rules by kBan: each takes a while with each record that is older.
   std::size_t bans() const { return bans_.load(std::memory_order_relaxed); }
 
  private:

@@ -11,7 +11,7 @@ namespace encore::disk {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x43524e45;  // "ENRC"
-// Where the fields of the header lie; what is between them is zero.
+// Offsets of the fields of the header; the bytes between them are zero.
 constexpr std::size_t kKindAt = 4;
 constexpr std::size_t kLayoutAt = 5;
 constexpr std::size_t kNamesAt = 6;
@@ -42,7 +42,7 @@ std::byte* put_text(std::byte* at, std::string_view text) {
 
 bool has_own_body(RecordKind kind) { return kind != RecordKind::kHead; }
 
-// What its kind asks for.
+// Checks the requirements of its kind.
 bool is_sound(const RecordFields& fields) {
   return (fields.kind == RecordKind::kObject || fields.body != 0) &&
          fields.body_bytes <= kBodyBytesMax && fields.version <= kNumberMax;

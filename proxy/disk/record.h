@@ -11,9 +11,9 @@
 // key that follows from the object's and the body's number (cache/disk_parts.h); the object's own
 // record is a head then. Nothing on a disk says where something else of it lies.
 //
-// All before the body is the front. The header's checksum is of itself, so that a record of which
-// something else is damaged can be passed over; the front's is of the rest. What lies behind a
-// record up to the next is of no meaning.
+// All before the body is the front. The header's checksum covers the header alone, so that a record
+// with other damage can be passed over; the front's covers the rest. Bytes between a record and the
+// next have no meaning.
 #pragma once
 
 #include <sys/uio.h>
@@ -44,7 +44,7 @@ enum class Damage : std::uint8_t {
   kHeader,  // none of this place and turn, or damaged
   kFront,   // its text is
   kBody,    // a block is
-  kKey,     // of another key: two hash the same, or the index is wrong
+  kKey,     // has another key: two hash the same, or the index is wrong
 };
 std::string_view to_string(Damage damage);
 
@@ -52,20 +52,20 @@ inline constexpr std::size_t kRecordHeaderBytes = 128;
 inline constexpr std::uint64_t kEarlierPageAligned = 64ULL << 10U;
 inline constexpr std::uint64_t kRecordBodyMax = cache::kWholeBodyMax;
 inline constexpr std::uint64_t kFrontBytesMax = 4ULL << 20U;
-// Of a body in parts: beyond any device.
+// Limit of a body in parts: beyond any device.
 inline constexpr std::uint64_t kBodyBytesMax = 1ULL << 50U;
 
 struct RecordFields {
   RecordKind kind = RecordKind::kObject;
-  std::uint32_t part = 0;  // of kPart: its number, 0, 1, ...
-  filter::Hash128 key;     // of kPart: the one it is found by, which no object has
+  std::uint32_t part = 0;  // for kPart: its number, 0, 1, ...
+  filter::Hash128 key;     // for kPart: the key that finds it, which no object has
   std::uint64_t variant = 0;
   cache::DiskVersion version = 0;
   WallSeconds fresh_until = 0;
   WallSeconds keep_until = 0;
   WallSeconds stored_at = 0;
-  std::uint64_t body_bytes = 0;  // of kPart: in it; of others: of the whole body
-  // Of kPart and kHead: the number of the body, which no other of these disks ever had
+  std::uint64_t body_bytes = 0;  // for kPart: in it; for others: in the whole body
+  // For kPart and kHead: the number of the body, which no other of these disks ever had
   // (Disks::new_body_number); never 0.
   std::uint64_t body = 0;
   friend bool operator==(const RecordFields&, const RecordFields&) = default;
@@ -78,14 +78,14 @@ struct RecordText {
   std::string_view head;
 };
 
-// What is written. Everything is borrowed.
+// A record to write. Everything is borrowed.
 struct Record {
   RecordFields fields;
   RecordText text;
   std::span<const iovec> body;  // body_bytes of them; of kHead none
 };
 
-// What the size of a record follows from.
+// The sizes that determine the size of a record.
 struct RecordShape {
   std::uint32_t key_bytes = 0;
   std::uint32_t names_bytes = 0;
@@ -106,13 +106,13 @@ constexpr std::uint64_t front_bytes(const RecordShape& shape) {
 constexpr std::uint64_t page_aligned_from(bool is_earlier) {
   return is_earlier ? kEarlierPageAligned : cache::kDiskPageAligned;
 }
-// Where the body begins, from the record's begin.
+// Offset of the body from the record's begin.
 constexpr std::uint64_t body_begin(const RecordShape& shape) {
   const std::uint64_t front = front_bytes(shape);
   if (shape.body_bytes < page_aligned_from(shape.is_earlier)) return front;
   return (front + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
-// What the kernel is told: it makes room for it (cache::disk_room).
+// The size for the kernel, which makes space for it (cache::disk_room).
 constexpr std::uint64_t record_bytes(const RecordShape& shape) {
   return body_begin(shape) + shape.body_bytes;
 }

@@ -30,7 +30,7 @@ std::expected<const RecordFront*, Damage> RecordReader::open(const Wanted& wante
   const cache::DiskPlace& place = wanted.place;
   first_verified_ = 0;
   later_blocks_ = {};
-  // What an index says that was built of what lay on a disk is not trusted either.
+  // An index built from the contents of a disk is not trusted either.
   if (place.segment >= superblock_.segments || place.bytes < kRecordHeaderBytes ||
       place.bytes > superblock_.segment_bytes ||
       place.offset() > superblock_.segment_bytes - place.bytes) {
@@ -53,7 +53,7 @@ std::expected<void, Damage> RecordReader::load_first(const Wanted& wanted) {
   const auto fits =
       static_cast<std::size_t>(std::min(page_ceil(behind), page_floor(wanted.body_room.size())));
   if (fits == 0 || record_offset_ % kPageBytes != 0) {
-    // Where it is not aligned its header may go on in the next page.
+    // If the record is not aligned its header may continue in the next page.
     const std::uint64_t first = std::clamp(wanted.first_bytes, kRecordHeaderBytes, kWindowBytes);
     return load(first_, record_offset_, page_ceil(record_offset_ + std::min(room_, first)));
   }
@@ -162,7 +162,8 @@ std::expected<std::size_t, Damage> RecordReader::read_into(std::uint64_t begin,
   const bool is_aligned = from % kPageBytes == 0 && page_ceil(bytes) <= out.size() &&
                           reinterpret_cast<std::uintptr_t>(out.data()) % kIoAlign == 0;
   if (end_of(block) <= first_.end || !is_aligned) {
-    // What is there already; where it can be read to where it is wanted, no more is copied.
+    // Uses the bytes that are already there; if they can be read up to the wanted end, no more are
+    // copied.
     std::size_t done = 0;
     do {
       const auto piece = read(begin + done, begin + bytes);

@@ -2,8 +2,8 @@
 // front and key before the first byte of the body, each block of it before that is shown. A small
 // record is one read; of a longer one the first window has 256 KiB, each later one 1 MiB.
 //
-// Who wants but a piece of a record can have its front read alone, and then exactly the blocks with
-// that piece: Wanted::first_bytes.
+// A caller that wants only a piece of a record can read its front alone, and then exactly the
+// blocks with that piece: Wanted::first_bytes.
 //
 // Blocks in the device. Thread-compatible: any one thread at a time.
 #pragma once
@@ -35,13 +35,13 @@ class RecordReader {
 
   struct Wanted {
     cache::DiskPlace place;
-    std::uint64_t sequence = 0;          // of the place's segment, when the record was placed
+    std::uint64_t sequence = 0;          // its segment's, when the record was placed
     std::optional<filter::Hash128> key;  // nothing: whichever
     std::string_view key_text = {};      // empty: not compared
     // Read with the front, in whole pages and at most a window.
     std::size_t first_bytes = kFirstWindowBytes;
-    // Not empty: the front's first page is read alone, and at once with it, into this memory, what
-    // follows, which is the body where it is long. Aligned (kIoAlign), whole pages; of the
+    // Not empty: the front's first page is read alone, and in the same call the bytes after it,
+    // which are the body if it is long, into this memory. Aligned (kIoAlign), whole pages; the
     // caller's until read_room().
     std::span<std::byte> body_room = {};
   };
@@ -60,12 +60,12 @@ class RecordReader {
   // of kBlockBytes; room for a block, or what is left.
   std::expected<std::size_t, Damage> read_into(std::uint64_t begin, std::span<std::byte> out);
 
-  // How many bytes of the body, from its first, are in Wanted::body_room, verified: whole blocks,
-  // or the whole body. None where it lies otherwise. What is behind them is of no meaning.
+  // Returns the number of verified bytes of the body, from its first, in Wanted::body_room: whole
+  // blocks, or the whole body. None if it lies otherwise. Bytes behind them have no meaning.
   // REQUIRES: open() went well.
   std::expected<std::size_t, Damage> read_room() const;
 
-  // Of the last Damage::kRead.
+  // Error of the last Damage::kRead.
   const std::string& error() const { return error_; }
 
  private:
@@ -89,7 +89,7 @@ class RecordReader {
   std::expected<void, Damage> load_first(const Wanted& wanted);
   std::expected<void, Damage> load_front(const Wanted& wanted);
   std::expected<void, Damage> verify(Blocks blocks, std::span<const std::byte> bytes) const;
-  // Where block i begins, and ends, in the segment.
+  // Begin and end of block i in the segment.
   std::uint64_t begin_of(std::size_t block) const;
   std::uint64_t end_of(std::size_t block) const;
   std::expected<std::span<const std::byte>, Damage> read_first(std::uint64_t begin,
@@ -104,7 +104,7 @@ class RecordReader {
   Window first_;                          // with the front
   std::uint64_t first_verified_ = 0;      // a bit for each block of the body
   std::span<const std::byte> body_room_;  // with what follows the first page
-  Window later_;                          // of the body alone
+  Window later_;                          // for the body alone
   Blocks later_blocks_;                   // verified
   RecordFront front_;
   std::string error_;

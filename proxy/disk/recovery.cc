@@ -78,7 +78,7 @@ bool Recovery::step() {
   ++counts_.scanned;
   counts_.damaged_records += scanned.damaged.size();
   if (!scanned.is_readable) ++counts_.unreadable;
-  // One that may be read another time is not given up for good.
+  // A segment that may be readable another time is not discarded for good.
   if (options_.writes_footers && scanned.is_readable) {
     write_footer(header, scanned.footer, scanned.end);
   }
@@ -94,7 +94,7 @@ void Recovery::write_footer(const SegmentHeader& header, const Footer& footer, s
                 superblock_.segment_bytes, memory.first(bytes));
   const std::uint64_t at =
       superblock_.segment_offset(header.segment) + superblock_.segment_bytes - bytes;
-  // Where it fails, the next start scans again.
+  // On failure, the next start scans again.
   (void)file_.write(memory.first(bytes), at);
 }
 

@@ -1,7 +1,7 @@
-// Recovery: what lies on a disk, at a start. First the purges, then the segments, the newest first,
-// one a step, so that requests may be served from the first moment: what is not told yet is a miss,
-// and what is told is never older than what is told later of its key. A segment without a sound
-// footer is scanned record by record.
+// Recovery: reads the contents of a disk at a start. It reports the purges first, then the
+// segments, the newest first, one a step, so that requests may be served from the first moment. A
+// record that is not reported yet is a miss, and a reported one is never older than one that is
+// reported later for its key. A segment without a sound footer is scanned record by record.
 //
 // Memory: one footer, the purged keys, a window of 1 MiB. Blocks in the device; thread-compatible.
 #pragma once
@@ -29,15 +29,16 @@ struct FoundRecords {
   std::uint32_t segment = 0;
   std::uint64_t sequence = 0;
   WallSeconds opened_at = 0;
-  // In the order of their places; none that a purge of its key is of. Of two of a key and variant
-  // that with the higher version counts, wherever it lies; of two with the same, the first told.
+  // In the order of their places; none that a purge of its key covers. If two have one key and
+  // variant the higher version counts, wherever it lies; of two with the same version, the first
+  // reported.
   std::span<const RecordLine> lines;
-  const NameTable& names;  // of their `names`
+  const NameTable& names;  // the table of their `names`
 };
 
 class RecoverySink {
  public:
-  // A purge by a pattern: it is for whoever reads a record to see whether it fits.
+  // A purge by a pattern: the reader of a record checks whether it matches.
   virtual void on_rule(const Purge& purge) = 0;
   virtual void on_records(const FoundRecords& records) = 0;
 
@@ -49,20 +50,20 @@ struct RecoveryCounts {
   std::uint64_t records = 0;          // told
   std::uint64_t purged = 0;           // not told, for a purge
   std::uint32_t segments = 0;         // with records of ours
-  std::uint32_t scanned = 0;          // of those, without a sound footer
-  std::uint32_t unreadable = 0;       // of all: the device failed, or nothing is sound
+  std::uint32_t scanned = 0;          // those without a sound footer
+  std::uint32_t unreadable = 0;       // among all: the device failed, or nothing is sound
   std::uint64_t damaged_records = 0;  // in scanned ones: began, and were not whole
 };
 
-// Where a header could not be read, versions may be above all that are known. By the clock there is
-// one that most likely is above them, too: nobody gives 2^22 a second for long.
+// If a header could not be read, versions may be above all that are known. The clock gives one that
+// most likely is above them, too: nothing allocates 2^22 a second for long.
 inline constexpr unsigned kVersionsASecond = 22;
 
 struct RecoveryOptions {
   WallSeconds now = 0;  // see kVersionsASecond
   // A footer for what was scanned, so that the next start need not; not where one only looks.
   bool writes_footers = true;
-  std::size_t batch = 4096;  // lines told at once
+  std::size_t batch = 4096;  // lines reported in one call
 };
 
 class Recovery {
@@ -76,7 +77,7 @@ class Recovery {
   // Tells the next segment's records; false: that was all. REQUIRES: begin() went well.
   bool step();
 
-  // Of the segments' headers, for the kernel; 0: free.
+  // Sequences of the segments' headers, for the kernel; 0: free.
   const std::vector<std::uint64_t>& sequences() const { return sequences_; }
   // For the writer. Its version_max is known after the first step(), and what is new gets a higher
   // one: it is far above all that was found, for a crash may have taken higher ones, or hidden them
@@ -102,7 +103,7 @@ class Recovery {
   RecoveryOptions options_;
   std::unordered_map<filter::Hash128, cache::DiskVersion, HashKey> purged_;
   std::vector<std::uint64_t> sequences_;
-  std::vector<SegmentHeader> headers_;  // of those that are still to be told, the newest last
+  std::vector<SegmentHeader> headers_;  // headers still to be reported, the newest last
   bool has_unknown_ = false;            // a header could not be read
   cache::DiskVersion version_max_ = 0;
   FooterRoom room_;

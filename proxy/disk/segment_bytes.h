@@ -20,7 +20,7 @@ namespace encore::disk {
 class SegmentBytes {
  public:
   static constexpr std::uint64_t kWindowBytes = 1U << 20U;
-  // `file` is borrowed. `window_bytes`: read at once at least, a multiple of kPageBytes.
+  // `file` is borrowed. `window_bytes`: size of one read at least, a multiple of kPageBytes.
   SegmentBytes(File& file, const Superblock& superblock, std::uint32_t segment,
                std::uint64_t window_bytes = kWindowBytes)
       : file_(file),

@@ -12,7 +12,7 @@
 namespace encore::disk {
 namespace {
 
-// What of a footer is read with its last page: for most segments all of it.
+// The part of a footer that is read with its last page: for most segments all of it.
 constexpr std::uint64_t kFooterWindow = 64U << 10U;
 
 // The line of a record that is whole.

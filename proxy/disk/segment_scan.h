@@ -1,7 +1,7 @@
-// What a segment holds: by its footer, or, without a sound one, found record by record: each whose
-// header, front and body are sound. One that is damaged is passed over by what its header says;
-// where no header is, the next is looked for at every unit. Each byte is hashed at most once, but
-// for headers that are none.
+// Contents of a segment: by its footer, or, without a sound one, record by record: each with a
+// sound header, front and body. A damaged one is passed over by the size in its header; without a
+// header, the scan searches the next one at every unit. Each byte is hashed at most once, except
+// false headers.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace encore::disk {
 
-// Memory for one footer after the other: whoever puts the lines back needs no more of it, and
-// leaves no holes between what is made of them.
+// Memory for one footer after the other: a reader that returns the lines needs no more, and leaves
+// no holes between its other allocations.
 struct FooterRoom {
   AlignedBuffer bytes;
   std::vector<RecordLine> lines;
@@ -29,8 +29,8 @@ std::optional<Footer> read_footer(File& file, const Superblock& superblock,
 
 struct ScannedSegment {
   Footer footer;                       // as it would have been
-  std::uint64_t end = 0;               // of the last record
-  std::vector<std::uint64_t> damaged;  // where records began that are not whole
+  std::uint64_t end = 0;               // end of the last record
+  std::vector<std::uint64_t> damaged;  // begins of incomplete records
   bool is_readable = true;             // the device gave all of it
 };
 

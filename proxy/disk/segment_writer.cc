@@ -20,7 +20,7 @@ SegmentWriter::SegmentWriter(File& file, const Superblock& superblock, Found fou
 
 std::uint64_t SegmentWriter::sequence_min() const {
   if (has_unknown_) return 0;
-  // Where there is none, all turns so far are gone; those to come are not.
+  // If there is none, all turns so far are gone; those to come are not.
   std::uint64_t lowest = sequence_max_ + 1;
   // The open one's header may come later than its records.
   if (turn_) lowest = turn_->sequence;
@@ -33,7 +33,7 @@ std::uint64_t SegmentWriter::sequence_min() const {
 Result<void> SegmentWriter::open(const cache::SegmentTurn& turn, WallSeconds now) {
   ENCORE_CHECK(turn.segment < superblock_.segments && turn.sequence > sequence_max_,
                "segments are opened in the order of their sequence");
-  // What went wrong with it is told by its records, and mended by begin_turn().
+  // Its records report the failure, and begin_turn() repairs it.
   (void)seal();
   sequence_max_ = turn.sequence;
   turn_ = SegmentHeader{.segment = turn.segment,

@@ -2,8 +2,8 @@
 // into a buffer, which goes out when it is full or on flush(); the page that is not full yet stays,
 // and is written again with what follows. Sealing a segment adds its footer and makes it durable.
 //
-// What was written may be lost in a crash until then, and who reads verifies; only that a segment
-// was opened anew has to be durable before the next one is, for purges are forgotten by it.
+// Written records may be lost in a crash until then, and readers verify. Only the reopening of a
+// segment has to be durable before the next one is, for purges are dropped by it.
 //
 // Thread-compatible: confined to what writes the disk.
 #pragma once
@@ -27,9 +27,9 @@ namespace encore::disk {
 
 class SegmentWriter {
  public:
-  // What was found on the disk, or nothing where it is new.
+  // State found on the disk, or nothing for a new one.
   struct Found {
-    std::vector<std::uint64_t> sequences;  // of the segments' headers; 0: none
+    std::vector<std::uint64_t> sequences;  // sequences of the segments' headers; 0: none
     cache::DiskVersion version_max = 0;
     // There may be another one that could not be read, of any sequence.
     bool has_unknown = false;
@@ -37,8 +37,8 @@ class SegmentWriter {
   // `file` is borrowed.
   SegmentWriter(File& file, const Superblock& superblock, Found found);
 
-  // Seals the segment before, and begins this one. What fails is tried again by what comes next.
-  // REQUIRES: as the kernel tells it: each sequence is higher than all before.
+  // Seals the segment before, and begins this one. The next call tries again after a failure.
+  // REQUIRES: as the kernel gives it: each sequence is higher than all before.
   Result<void> open(const cache::SegmentTurn& turn, WallSeconds now);
   // Everything is copied. Whether it could be written shows later, in take_written().
   // REQUIRES: a place of the open segment, behind all that were added to it;
@@ -50,11 +50,11 @@ class SegmentWriter {
   // next turn, and for a clean stop.
   Result<void> seal();
 
-  // Nothing of this segment is found by a start any more; durable. What fails may be tried again.
+  // A start finds nothing of this segment any more; durable. May be tried again after a failure.
   // REQUIRES: it is not open.
   Result<void> erase(std::uint32_t segment);
 
-  // The records of which that is known, in the order of add(); each is told once.
+  // The records whose result is known, in the order of add(); each is reported once.
   struct Written {
     cache::DiskVersion version = 0;
     cache::DiskPlace place;
@@ -62,8 +62,8 @@ class SegmentWriter {
   };
   std::vector<Written> take_written() { return std::exchange(written_, {}); }
 
-  // Of the segments whose records a start may find: the lowest sequence; none: above the highest
-  // that was begun. 0 where that is not known.
+  // The lowest sequence of the segments whose records a start may find; if there is none, above the
+  // highest that was begun. 0 if that is not known.
   std::uint64_t sequence_min() const;
   // The highest that was begun; 0: none.
   std::uint64_t sequence_max() const { return sequence_max_; }
@@ -107,14 +107,14 @@ class SegmentWriter {
   bool has_header_ = false;                // the open segment's is written
   std::optional<SegmentHeader> doubtful_;  // the last one sealed, where that may not be durable
   Salt salt_ = 0;
-  Footer footer_;  // of what is written
+  Footer footer_;  // footer of the written records
   std::deque<Pending> pending_;
   std::vector<Written> written_;
 
   AlignedBuffer buffer_{kBufferBytes};
-  std::uint64_t begin_ = 0;    // where the buffer lies in the segment, a whole page
+  std::uint64_t begin_ = 0;    // offset of the buffer in the segment, a whole page
   std::size_t filled_ = 0;     // bytes of it
-  std::size_t unchanged_ = 0;  // of those, that are on the disk already
+  std::size_t unchanged_ = 0;  // the first ones, which are already on the disk
   std::vector<std::byte> front_;
 };
 

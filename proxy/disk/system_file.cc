@@ -105,7 +105,7 @@ Result<void> SystemFile::read_two(std::span<std::byte> first, std::span<std::byt
       {{first.data(), first.size()}, {second.data(), second.size()}}};
   const ssize_t got = ::preadv(descriptor_.get(), pieces.data(), static_cast<int>(pieces.size()),
                                static_cast<off_t>(offset));
-  // What it has not brought, and why, is found by asking for each piece.
+  // Reads each piece separately to find the missing bytes, and the error.
   const auto done = got < 0 ? 0 : static_cast<std::size_t>(got) / kIoAlign * kIoAlign;
   if (done < first.size()) return File::read_two(first, second, offset);
   return read(second.subspan(done - first.size()), offset + done);
@@ -146,7 +146,7 @@ Result<void> SystemFile::allocate(std::uint64_t bytes) {
   if (::fallocate(descriptor_.get(), 0, 0, static_cast<off_t>(bytes)) == 0) return {};
   if (errno != EOPNOTSUPP && errno != ENOSYS) {
     const int error = errno;
-    // What it got until then is given back: the file is as large as before.
+    // Gives back the partial allocation: the file is as large as before.
     if (::ftruncate(descriptor_.get(), static_cast<off_t>(*now)) != 0) {
       return system_error(wanted, errno);
     }
@@ -163,14 +163,14 @@ Result<void> SystemFile::truncate(std::uint64_t bytes) {
 }
 
 Result<std::uint64_t> SystemFile::size() {
-  // Of devices, too. Nothing else here looks at the descriptor's own position.
+  // Works for devices, too. Nothing else here uses the descriptor's own position.
   const off_t end = ::lseek(descriptor_.get(), 0, SEEK_END);
   if (end < 0) return system_error("cannot find the size of disk " + path_, errno);
   return static_cast<std::uint64_t>(end);
 }
 
-// What another user has laid there is not ours to believe; what others could read is closed to
-// them: it has the bodies of responses.
+// A file of another user is not trusted; a file that others could read is closed to them: it has
+// the bodies of responses.
 Result<void> claim(const Descriptor& file, const std::string& path, const struct stat& status,
                    FileUse use) {
   if (!S_ISREG(status.st_mode)) return {};

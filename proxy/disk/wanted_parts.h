@@ -28,7 +28,7 @@ class WantedParts {
   void set_most(std::uint64_t bytes) ENCORE_EXCLUDES(mutex_);
   // 0: what is wanted would be too much with these, which are not.
   Number add(const Body& body) ENCORE_EXCLUDES(mutex_);
-  // The first ones are not wanted any more. Both may be told of 0.
+  // The first ones are not wanted any more. Both accept 0.
   void advance(Number number, std::uint32_t from) ENCORE_EXCLUDES(mutex_);
   void remove(Number number) ENCORE_EXCLUDES(mutex_);
 

@@ -10,7 +10,7 @@ bool WriteQueue::put(std::uint64_t order, ToWrite wanted) {
   std::unique_ptr<RecordSource> given_up;
   const MutexLock lock(mutex_);
   if (wanted.source != nullptr) {
-    // Who has not seen in time that it is full has a little more, and then nothing.
+    // A caller that has not seen in time that it is full has a little more, and then nothing.
     if (bytes_.load() + wanted.place.bytes > 2 * bytes_max_) {
       given_up = std::move(wanted.source);
     } else {

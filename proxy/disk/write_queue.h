@@ -1,5 +1,5 @@
-// What waits to be written on one disk, in the order of its places: what comes early is held back.
-// Thread-safe.
+// Records that wait to be written on one disk, in the order of their places: an early one is held
+// back. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@
 
 namespace encore::disk {
 
-// What is written. Owns what its record borrows. Made on one thread, used and destroyed on another.
+// Source of a record to write. Owns the data that its record borrows. Made on one thread, used and
+// destroyed on another.
 class RecordSource {
  public:
   virtual ~RecordSource() = default;
@@ -25,13 +26,13 @@ class RecordSource {
 };
 
 struct ToWrite {
-  std::optional<filter::Hash128> key{};  // of what is moved it is known when it was read
+  std::optional<filter::Hash128> key{};  // for a moved record it is known once it was read
   cache::DiskPlace place{};
   cache::SegmentTurn turn{};
   cache::DiskVersion version = 0;
   std::unique_ptr<RecordSource> source =
       nullptr;  // null: its place stays empty, unless it is moved
-  std::optional<cache::DiskPlace> from = std::nullopt;  // of what is moved
+  std::optional<cache::DiskPlace> from = std::nullopt;  // old place of a moved record
 };
 
 class WriteQueue {
@@ -41,15 +42,15 @@ class WriteQueue {
   explicit WriteQueue(std::uint64_t bytes_max, std::uint64_t batch_bytes = 0)
       : bytes_max_(bytes_max), batch_bytes_(batch_bytes) {}
 
-  // `order`: DiskDecision::order; each comes once. True: take() has to be called until it answers
-  // nothing, and nobody does so yet. What nobody was asked to take waits for a take() by the clock.
+  // `order`: DiskDecision::order; each comes once. True: take() has to be called until it returns
+  // nothing, and no caller does so yet. Other records wait for a take() by the clock.
   bool put(std::uint64_t order, ToWrite wanted) ENCORE_EXCLUDES(mutex_);
   // The next one; nothing: it has not come yet.
   std::optional<ToWrite> take() ENCORE_EXCLUDES(mutex_);
   // The same, but for those that have not come and never will.
   std::optional<ToWrite> take_any() ENCORE_EXCLUDES(mutex_);
 
-  // Of the sources.
+  // Bytes of the sources.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   bool is_full() const { return bytes() >= bytes_max_; }
 
@@ -69,7 +70,7 @@ class WriteQueue {
   std::map<std::uint64_t, ToWrite> waiting_ ENCORE_GUARDED_BY(mutex_);
   std::uint64_t next_ ENCORE_GUARDED_BY(mutex_) = 1;
   bool is_taken_ ENCORE_GUARDED_BY(mutex_) = false;
-  std::uint64_t urgent_ ENCORE_GUARDED_BY(mutex_) = 0;  // of those that wait
+  std::uint64_t urgent_ ENCORE_GUARDED_BY(mutex_) = 0;  // number of waiting ones
 };
 
 }  // namespace encore::disk
