@@ -17,15 +17,15 @@
 
 namespace encore::disk {
 
-// What a command is given beside its own options.
+// Environment of a command, in addition to its own options.
 struct Context {
   Monitor& monitor;
   WallSeconds now;
-  std::ostream& out;  // what it does not take is the frame's to notice
+  std::ostream& out;  // the caller of the command checks it for errors
   std::ostream& err;  // for what is worth a word and no error
 };
 
-// What becomes of several disks is the worst of it.
+// The verdict of several disks is the worst of theirs.
 enum class Verdict : std::uint8_t {
   kFine,        // exit 0
   kDamaged,     // exit 1
@@ -43,8 +43,8 @@ class Command {
   virtual Result<Verdict> run(const Context& context) = 0;
 };
 
-// Calls `look` with each disk that can be opened; what becomes of each, and of those that cannot,
-// is the worst verdict of all. An error of one disk is said, and the next one's turn comes.
+// Calls `look` with each disk that can be opened. Returns the worst verdict of all, including the
+// disks that cannot be opened. An error of one disk is reported, and the next one follows.
 using LookAt = std::function<Result<Verdict>(const std::string& path, const LookedDisk& disk)>;
 Verdict look_at_each(const std::vector<std::string>& paths, const std::string& command,
                      const Context& context, const LookAt& look);

@@ -1,4 +1,4 @@
-// What a check has found wrong with a disk. A value.
+// A fault of a disk that a check has found. A value.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace encore::disk {
 
 struct DiskFault {
   std::string what;  // "disk", "superblock", "purge log", "header", "footer", "record"
-  // Where it begins: in the segment, or on the disk where there is none.
+  // Its begin: in the segment, or on the disk if there is none.
   std::optional<std::uint32_t> segment = {};
   std::uint64_t offset = 0;
-  std::string url = {};  // of a record; empty: not known
+  std::string url = {};  // URL of a record; empty: not known
   std::string why = {};
 };
 

@@ -16,7 +16,7 @@ class KeySet {
   std::size_t size() const { return size_; }
 
  private:
-  // Where it is, or would be.
+  // Returns its slot, or the free one for it.
   std::size_t slot(const filter::Hash128& key) const;
   void grow();
 

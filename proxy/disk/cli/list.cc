@@ -1,4 +1,4 @@
-// encore disk list: the objects of a disk, a line each. They are told as they are found, unless
+// encore disk list: the objects of a disk, a line each. They are printed as they are found, unless
 // they are to be sorted.
 #include <fnmatch.h>
 
@@ -170,7 +170,7 @@ class Lister final : public RecordVisitor {
     objects_.clear();
     return printed_ < options_.limit;
   }
-  // What was kept to be sorted.
+  // Prints the objects that were collected for sorting.
   void finish() {
     if (options_.order == Order::kWritten) return;
     std::ranges::sort(objects_, [this](const Object& a, const Object& b) {
@@ -199,7 +199,7 @@ class Lister final : public RecordVisitor {
 
   Options options_;
   Printer& printer_;
-  std::vector<Object> objects_;  // of one segment, or all that are to be sorted
+  std::vector<Object> objects_;  // objects of one segment, or all for sorting
   std::uint64_t printed_ = 0;
   std::uint64_t unreadable_ = 0;
 };

@@ -1,5 +1,5 @@
-// LiveRecords: all records of a disk, told as a start would find them: the newest segment first,
-// and of each which one counts. Of a key and variant that is the newest, if no purge is of it.
+// LiveRecords: reports all records of a disk as a start would find them: the newest segment first,
+// and which of them count. For a key and variant the newest counts, if no purge covers it.
 //
 // Memory: 24 to 48 bytes an object, the purged keys, one footer. Blocks in the device;
 // thread-compatible.
@@ -24,7 +24,7 @@ namespace encore::disk {
 
 enum class RecordState : std::uint8_t {
   kObject,    // a stored response that a start would serve
-  kPart,      // of a body, of whichever object
+  kPart,      // part of a body, of whichever object
   kReplaced,  // there is a newer one
   kPurged,
   kIncomplete,  // parts of its body are gone, which a start finds when it is asked for
@@ -35,9 +35,9 @@ struct SeenRecord {
   SegmentHeader segment;
   RecordLine line;
   RecordState state = RecordState::kReplaced;
-  // Of kObject and kIncomplete only; until the call returns.
+  // Only for kObject and kIncomplete; valid until the call returns.
   const RecordFront* front = nullptr;
-  PartIndex::Found parts = {};  // of those
+  PartIndex::Found parts = {};  // parts of those
 };
 
 struct SeenSegment {
@@ -52,7 +52,7 @@ class RecordVisitor {
   // Within a segment: first what may be an object, then the rest, each in the order of their
   // places. False: enough was seen, also of this segment.
   virtual bool on_record(const SeenRecord& record) = 0;
-  // All of its records were told. False: enough was seen.
+  // All records of the segment were reported. False: the visitor needs no more.
   virtual bool on_segment(const SeenSegment& segment) = 0;
 
  protected:
@@ -65,9 +65,9 @@ class LiveRecords {
   LiveRecords(const LookedDisk& disk, PartIndex& parts, IsPurged purged = is_purged)
       : disk_(disk), parts_(parts), is_purged_(purged) {}
 
-  // Of segments that a process overwrites at the same time some records are left out, or
-  // unreadable. Errors: what was purged
-  // cannot be read, and nothing of the disk is known to count without that.
+  // If a process overwrites segments at the same time, some of their records are left out, or
+  // unreadable. Errors: the purges cannot be read, and without them no record of the disk is known
+  // to count.
   Result<void> visit(RecordVisitor& visitor);
 
   // After visit().

@@ -1,4 +1,4 @@
-// LookedDisk: a disk that is looked at, whether a proxy has it or not. Nothing is ever written.
+// LookedDisk: a disk that is inspected, whether a proxy has it or not. Nothing is ever written.
 // Thread-compatible.
 #pragma once
 
@@ -24,13 +24,13 @@ struct HashOfKey {
   }
 };
 
-// What was purged and may still lie on the disk.
+// Purges of records that may still lie on the disk.
 struct KnownPurges {
-  // Of each key the highest version that it was purged at: what is below it is dead.
+  // The highest version at which each key was purged: versions below it are dead.
   std::unordered_map<filter::Hash128, cache::DiskVersion, HashOfKey> keys;
   std::vector<Purge> rules;  // by tag and by prefix
   std::uint64_t entries = 0;
-  std::uint64_t used_bytes = 0;  // of the log, in each of its copies
+  std::uint64_t used_bytes = 0;  // size of the log, in each of its copies
 };
 
 class LookedDisk {
@@ -49,7 +49,7 @@ class LookedDisk {
   Result<void> read_unchanged(const std::function<Result<void>()>& read) const;
   // As it is now. Nothing: none of ours, or the device failed.
   std::optional<SegmentHeader> read_header(std::uint32_t segment) const;
-  // Of all segments that have one, the newest first.
+  // Headers of all segments that have one, the newest first.
   std::vector<SegmentHeader> read_headers() const;
   // Whether a process has erased the segment, or begun it anew, since its header was read.
   bool is_overwritten(const SegmentHeader& header) const;
@@ -58,7 +58,8 @@ class LookedDisk {
   LookedDisk(std::unique_ptr<File> file, const Superblock& superblock)
       : file_(std::move(file)), superblock_(superblock) {}
 
-  // What the two copies of the purge log begin with: another after each time it is rewritten.
+  // The first bytes of the two copies of the purge log: they differ after each time it is
+  // rewritten.
   std::vector<std::byte> purge_begins() const;
 
   std::unique_ptr<File> file_;

@@ -13,7 +13,7 @@ void PartIndex::read(const LookedDisk& disk) {
     if (!footer && disk.is_overwritten(header)) continue;
     if (!footer) footer = scan_segment(disk.file(), disk.superblock(), header).footer;
     for (const RecordLine& line : footer->lines) {
-      // Where it was moved, its old copy may be there still.
+      // After a move, its old copy may still be there.
       if (line.kind == RecordKind::kPart && keys_.insert(line.key)) ++parts_of_[line.body];
     }
   }

@@ -1,5 +1,5 @@
-// PartIndex: which parts of bodies lie on the disks that are looked at, for whoever finds a head
-// there: of a cache with several disks the parts of one body lie on all of them.
+// PartIndex: the parts of bodies on the inspected disks, for readers that find a head there: in a
+// cache with several disks the parts of one body lie on all of them.
 //
 // Memory: 21 to 43 bytes a part, and some 50 a body. Blocks in the device; thread-compatible.
 #pragma once
@@ -24,7 +24,7 @@ class PartIndex {
 
   struct Found {
     std::uint64_t all = 0;    // parts of the body
-    std::uint64_t there = 0;  // of those
+    std::uint64_t there = 0;  // parts found
     bool is_whole() const { return there == all; }
   };
   // Reads the footers of all disks when it is asked for the first time. REQUIRES: of a kHead.

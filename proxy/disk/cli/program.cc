@@ -56,7 +56,7 @@ int run_command(Command& command, const Voice& voice, WallSeconds now) {
     return command.run({.monitor = monitor, .now = now, .out = voice.out, .err = voice.err});
   }();
   if (!verdict) {
-    // What was printed so far belongs before what is said of the rest.
+    // Output so far comes before the message about the rest.
     voice.out.flush();
     voice.err << voice.program << " " << command.name() << ": " << verdict.error().message << "\n";
     return kExitTrouble;

@@ -1,4 +1,4 @@
-// `encore disk`: looks at disks for those who run them. Nothing is ever written to one.
+// `encore disk`: inspects disks for operators. Nothing is ever written to one.
 #pragma once
 
 #include <iosfwd>

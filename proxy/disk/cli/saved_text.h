@@ -1,4 +1,4 @@
-// What the text of a record says of the response in it, as the proxy has written it. Pure,
+// The facts about the response in the text of a record, as the proxy has written it. Pure,
 // thread-safe; bytes from a disk are not trusted.
 #pragma once
 
@@ -14,10 +14,10 @@ namespace encore::disk {
 struct SavedText {
   std::string_view realm;  // which listener's it is
   std::string_view url;    // the key behind its realm
-  std::string_view names;  // of the request's fields that it varies by, with commas
+  std::string_view names;  // names of the request's fields that it varies by, with commas
   std::string_view tags;   // each with a line feed
 };
-// Of a record that the proxy has not written so, the whole key is the URL.
+// If the proxy has not written the record in this form, the whole key is the URL.
 SavedText saved_text(const RecordText& text);
 
 // Without port, in brackets where it is an address of IPv6; empty: the URL has none.
@@ -29,7 +29,7 @@ bool is_purged(const Purge& purge, const RecordFields& fields, const RecordText&
 
 using IsPurged = bool (*)(const Purge& purge, const RecordFields& fields, const RecordText& text);
 
-// What may be shown at a terminal: each byte that is no visible ASCII is %XX.
+// Returns a text that is safe for a terminal: each byte that is not visible ASCII is %XX.
 std::string shown_text(std::string_view text);
 
 }  // namespace encore::disk

@@ -111,7 +111,7 @@ bool Checker::has_old_footer() {
 
 bool Checker::was_footer_of(const SegmentHeader& header) {
   const auto last = edges_.get(size() - kPageBytes, kPageBytes);
-  // What cannot be read may be one.
+  // An unreadable page may be one.
   if (!last) return true;
   if (footer_sequence(last->first<kPageBytes>()) == header.sequence) return true;
   std::array<std::byte, kPageBytes> mended{};

@@ -15,8 +15,8 @@ struct SegmentCheck {
   // A process has begun it anew meanwhile: what was found of it says nothing.
   bool is_overwritten = false;
   std::uint64_t records = 0;       // that are sound
-  std::uint64_t parts = 0;         // of those, of larger bodies
-  std::uint64_t record_bytes = 0;  // of all of them
+  std::uint64_t parts = 0;         // those of larger bodies
+  std::uint64_t record_bytes = 0;  // bytes of all records
   std::uint64_t unfinished = 0;    // records at the end of the newest segment that are not whole
   std::vector<DiskFault> faults;
 };

@@ -88,8 +88,8 @@ class Counter final : public RecordVisitor {
   const LookedDisk& disk_;
   WallSeconds now_;
   Monitor& monitor_;
-  std::uint64_t end_ = 0;         // of the records so far, in their segments
-  std::uint64_t newest_end_ = 0;  // of those of the newest segment
+  std::uint64_t end_ = 0;         // end of the records so far, in their segments
+  std::uint64_t newest_end_ = 0;  // the same in the newest segment
   DiskStat stat_;
 };
 

@@ -1,4 +1,4 @@
-// What lies on a disk, in numbers. Blocks in the device; thread-compatible.
+// Contents of a disk, in numbers. Blocks in the device; thread-compatible.
 #pragma once
 
 #include <array>
@@ -46,14 +46,14 @@ struct DiskStat {
 
   // With the room that they take on the disk.
   Amount objects;                    // that a start would serve
-  Amount parts;                      // of larger bodies, also of such as are gone
+  Amount parts;                      // parts of larger bodies, also without a head
   Amount replaced;                   // dead
   Amount purged;                     // dead
-  Amount incomplete;                 // dead: parts of them are on no disk that is looked at
+  Amount incomplete;                 // dead: some of its parts are on no inspected disk
   Amount unreadable;                 // dead
   std::uint64_t overhead_bytes = 0;  // headers and footers
 
-  // Of the objects; with the bytes of their bodies.
+  // Objects by host, with the bytes of their bodies.
   std::map<std::string, Amount, std::less<>> hosts;
   std::array<Amount, kAges.size() + 1> ages;
   std::array<Amount, kSizes.size() + 1> sizes;

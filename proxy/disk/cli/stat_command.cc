@@ -196,7 +196,7 @@ class StatCommand final : public Command {
     a.flag("--json", json_, "an object of JSON a disk, each on a line");
   }
   Result<Verdict> run(const Context& context) override {
-    // What cannot be opened is said below.
+    // The next loop reports disks that cannot be opened.
     std::vector<LookedDisk> all;
     for (const std::string& path : paths_) {
       if (auto disk = LookedDisk::open(path)) all.push_back(std::move(*disk));

@@ -15,8 +15,8 @@ struct VerifyReport {
   std::uint32_t segments_used = 0;
   std::uint32_t segments_free = 0;
   std::uint64_t records = 0;       // that are sound
-  std::uint64_t parts = 0;         // of those, of larger bodies
-  std::uint64_t record_bytes = 0;  // of all of them
+  std::uint64_t parts = 0;         // those of larger bodies
+  std::uint64_t record_bytes = 0;  // bytes of all records
   std::uint64_t purge_entries = 0;
   // At the end of the segment that was written last: what a crash has cut off, or what a process is
   // writing. No damage.
