@@ -1,9 +1,9 @@
 // The directives of Cache-Control (RFC 9111 5.2, RFC 5861, RFC 8246) and Pragma, parsed over all
 // field lines together. Pure, thread-compatible.
 //
-// What is malformed or contradictory is read towards less reuse: of two values the shorter counts,
-// a number that is none counts as 0, a list of fields that cannot be read, or has more than
-// kListedFieldsMax of them, as no list.
+// Malformed or contradictory directives are read towards less reuse. The shorter of two values
+// counts, and an invalid number counts as 0. A list of fields that cannot be read, or has more than
+// kListedFieldsMax of them, counts as no list.
 #pragma once
 
 #include <cstddef>

@@ -27,7 +27,7 @@ struct CacheStatus {
   Forwarded forwarded = Forwarded::kNo;
   unsigned forward_status = 0;  // the origin's status where it is not the client's; 0: none
   std::optional<std::int64_t> ttl = {};
-  std::optional<bool> stored = {};  // of a forwarded request: nothing says nothing
+  std::optional<bool> stored = {};  // for a forwarded request: nothing: left out
   bool collapsed = false;
   bool said = true;              // else no field is made of it
   std::string_view key = {};     // empty: left out

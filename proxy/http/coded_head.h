@@ -20,10 +20,10 @@ bool varies_by_coding(const Fields& response) noexcept;
 
 // Builds the head of the coded form into `out` (cleared first), in the form of a stored head
 // (stored_head.h): Content-Encoding is set, Vary names Accept-Encoding, and the entity tag is weak,
-// for the bytes are others that mean the same. What is said of the bytes of the identity is left
-// out: Content-Length (given anew where known), Accept-Ranges, Content-MD5, Digest, Repr-Digest and
-// Content-Digest. `meta`, which is the response's, learns head_bytes, etag_offset, etag_bytes, and
-// that the tag is not strong. REQUIRES: a response without Content-Encoding.
+// for the bytes are others that mean the same. Fields about the bytes of the identity are left out:
+// Content-Length (set anew if known), Accept-Ranges, Content-MD5, Digest, Repr-Digest and
+// Content-Digest. `meta`, which is the response's, receives head_bytes, etag_offset, etag_bytes,
+// and that the tag is not strong. REQUIRES: a response without Content-Encoding.
 void build_coded_head(const ResponseHead& response, std::string_view coding,
                       std::optional<std::uint64_t> length, std::string& out, StoredMeta& meta);
 

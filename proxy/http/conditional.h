@@ -1,4 +1,4 @@
-// Conditional requests (RFC 9110 13), answered from the cache, and validation of what is stored
+// Conditional requests (RFC 9110 13), answered from the cache, and validation of stored responses
 // (RFC 9111 4.3). Pure, thread-compatible.
 #pragma once
 
@@ -39,14 +39,15 @@ bool if_range_holds(const RequestHead& request, const Validators& stored, UnixSe
 // Appends If-None-Match and If-Modified-Since lines with CRLF for our own validation.
 void append_validation_fields(const Validators& stored, std::string& out);
 
-// Whether a 304 confirms this stored response (RFC 9111 4.3.4): its validators, where it has any,
-// agree with the stored ones. Of two strong ones it is enough that one does; a weak date is none.
+// True if a 304 confirms this stored response (RFC 9111 4.3.4): its validators, if it has any,
+// agree with the stored ones. If it has two strong ones, one is enough; a weak date does not count
+// as strong.
 bool not_modified_matches(const Validators& stored, const Validators& received) noexcept;
 
-// What the response to a HEAD tells about the stored response (RFC 9111 4.3.5): one of its
+// The evidence of a HEAD's response about the stored response (RFC 9111 4.3.5): one of its
 // validators (kSame), or at least its length (kSameLength), says that it is the same, and none that
-// it is not. A validator counts as far as `proof` has it; the length only where it is alone, and
-// there is no doubt.
+// it is not. A validator counts as far as `proof` allows; the length only if it is alone, and there
+// is no doubt.
 enum class HeadShows : std::uint8_t { kNothing, kSameLength, kSame, kChange };
 HeadShows head_shows(const Validators& stored, const ResponseHead& response,
                      std::uint64_t stored_length, UnixSeconds now, Proof proof) noexcept;

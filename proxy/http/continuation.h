@@ -15,7 +15,7 @@ namespace encore::http {
 struct Continuation {
   ByteRange range;                      // that is missing
   bool to_end = false;                  // the range ends with the representation, wherever that is
-  std::optional<std::uint64_t> length;  // of the representation; nothing: not known
+  std::optional<std::uint64_t> length;  // length of the representation; nothing: not known
   std::uint64_t length_min = 0;         // bytes of it that have been seen
   // A strong entity tag, or else a Last-Modified that is as good as one; the other is empty.
   std::string etag;
@@ -31,13 +31,13 @@ struct Continuation {
 struct MissingPart {
   ByteRange range;
   bool to_end = false;                  // then range.end counts for nothing
-  std::optional<std::uint64_t> length;  // of the whole
+  std::optional<std::uint64_t> length;  // length of the whole
   std::uint64_t length_min = 0;
 };
 
-// Returns the request for the rest of what `response` began; nothing where no answer could be told
-// from the rest of another version: without a strong entity tag, or a date that is as sure and a
-// length; or where the origin says that it serves no ranges.
+// Returns the request for the rest of an interrupted `response`. Returns nothing if the rest could
+// not be distinguished from that of another version: without a strong entity tag, or an equally
+// strong date and a length. Also if the origin says that it serves no ranges.
 std::optional<Continuation> continue_response(const ResponseHead& response,
                                               const MissingPart& missing, UnixSeconds now);
 

@@ -8,7 +8,7 @@
 
 namespace encore::http {
 
-// What stands in front of a digest in a key that is made of it.
+// Prefix of a digest in a key that is made of it.
 inline constexpr std::string_view kDigestKey = "sha256:";
 
 // The first digest in a path, 64 hexadecimal digits in lower case: behind "sha256", in any case,

@@ -116,7 +116,7 @@ Framing response_framing(Method method, const ResponseHead& head) noexcept {
   if (has_length) framing = by_length(fields, 502);
   if (framing.kind == BodyKind::kError) return framing;
   if (has_no_body(method, head.status)) {
-    // These have no content whose length could be told, so one that tells it is out of step.
+    // These have no content with a length, so a head that states one is out of step.
     const bool odd = (head.status < 200 || head.status == 204) &&
                      (has_coding || (has_length && framing.length != 0));
     return {.reusable = !odd};

@@ -29,8 +29,8 @@ enum class FramingReason : std::uint8_t {
 
 struct Framing {
   BodyKind kind = BodyKind::kNone;
-  std::uint64_t length = 0;  // of kLength
-  std::uint16_t status = 0;  // of kError
+  std::uint64_t length = 0;  // for kLength
+  std::uint16_t status = 0;  // for kError
   FramingReason reason = FramingReason::kNone;
   // Responses: the connection can carry another message after this one as far as framing tells.
   // False for kUntilClose and wherever the framing contradicts the status (a 204 with a body).

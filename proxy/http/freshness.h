@@ -20,21 +20,21 @@ struct Exchange {
   MonotonicTime request_time;
 };
 
-// What an operator says of how long responses are fresh, in the place of what origins say.
+// An operator's rule for freshness lifetimes, which overrides the origin's.
 struct LifetimeRule {
   struct ByStatus {
     std::uint16_t first = 0;  // closed
     std::uint16_t last = 0;
     std::uint32_t seconds = 0;
   };
-  std::optional<std::uint32_t> seconds = {};  // of all without an error
+  std::optional<std::uint32_t> seconds = {};  // for all without an error
   std::optional<std::uint32_t> seconds_min = {};
   std::optional<std::uint32_t> seconds_max = {};
   std::vector<ByStatus> errors = {};  // the first that has the status holds
 };
 
 struct FreshnessOptions {
-  double heuristic_fraction = 0.1;              // of the time since Last-Modified (4.2.2)
+  double heuristic_fraction = 0.1;              // share of the time since Last-Modified (4.2.2)
   std::uint32_t heuristic_seconds_max = 86400;  // cap on it
   bool heuristic_with_cookie = false;           // also where the origin saw a Cookie
   LifetimeRule rule = {};
@@ -62,9 +62,9 @@ bool is_heuristically_cacheable(unsigned status) noexcept;
 enum class Heuristic : std::uint8_t { kAllowed, kBarred };
 
 // s-maxage, else max-age, else Expires - Date, else the heuristic (none next to Pragma: no-cache
-// without Cache-Control); an invalid value of one of these is 0, not the next one's turn. Where
-// Date is missing or invalid the time of arrival stands for it. An operator's rule comes before all
-// of them.
+// without Cache-Control); an invalid value of one of these is 0, not the next one's turn. If Date
+// is missing or invalid the time of arrival replaces it. An operator's rule comes before all of
+// them.
 Lifetime freshness_lifetime(const ResponseHead& response, const ResponseDirectives& directives,
                             UnixSeconds arrival, const FreshnessOptions& options,
                             Heuristic heuristic = Heuristic::kAllowed) noexcept;

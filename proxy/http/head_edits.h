@@ -14,7 +14,7 @@ class HeadEdits {
  public:
   // A line in place of all of its name.
   void set(std::string_view name, std::string_view value);
-  // A line beside them.
+  // Adds a line to them.
   void add(std::string_view name, std::string_view value);
   void remove(std::string_view name);
 

@@ -29,8 +29,8 @@ class HeadWriter {
   std::size_t size() const { return size_; }
 
   void text(std::string_view text) { texts(text); }
-  // One behind the other. Of a literal, the length is known where this is compiled: inlined, or it
-  // is counted each time.
+  // Appends the texts in order. The length of a literal is known at compile time only if this is
+  // inlined; else it is counted each time.
   [[gnu::always_inline]] void texts(std::convertible_to<std::string_view> auto const&... parts) {
     char* at = room((std::string_view(parts).size() + ...));
     ((at = put(at, parts)), ...);
@@ -105,7 +105,7 @@ class FieldCopier {
   void flush();
 
   HeadWriter& out_;
-  const char* begin_ = nullptr;  // of what is still to be written; null: nothing
+  const char* begin_ = nullptr;  // bytes still to be written; null: none
   const char* end_ = nullptr;    // before its last CRLF
 };
 

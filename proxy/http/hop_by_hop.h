@@ -44,13 +44,14 @@ bool keep_alive(const ResponseHead& head) noexcept;
 
 // Protocols that one request may offer; those behind them are left out.
 inline constexpr std::size_t kUpgradeProtocolsMax = 16;
-// What a request asks to go over to (RFC 9110 7.8), as it is asked for at the next hop: the members
-// of Upgrade, in their order. Empty without "upgrade" in Connection, and in HTTP/1.0. Left out are
-// what is no protocol by its form, and other versions of HTTP and TLS (h2c), which a server may
-// pass over: a tunnel in which HTTP is spoken leads past all that is decided here. Why other
-// protocols go through: docs/decisions/0220.
+// Returns the protocols of a request to upgrade to (RFC 9110 7.8), as sent to the next hop: the
+// members of Upgrade, in their order. Empty without "upgrade" in Connection, and in HTTP/1.0.
+// Members that are not protocols by their form are left out. So are other versions of HTTP and TLS
+// (h2c), which a server may ignore: a tunnel with HTTP in it would bypass all decisions here. Why
+// other protocols go through: docs/decisions/0220.
 std::string asked_upgrade(const RequestHead& head);
-// What a 101 goes over to: its Upgrade, if all of that was `asked` for; else empty.
+// Returns the protocols that a 101 switches to: its Upgrade, if all of that was `asked` for; else
+// empty.
 std::string switched_protocol(std::string_view asked, const ResponseHead& head);
 
 // Whether TE lists "trailers" (RFC 9110 10.1.4). Not in HTTP/1.0, which has no chunks for them.

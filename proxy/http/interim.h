@@ -23,8 +23,8 @@ struct InterimContext {
   bool asked_upgrade = false;  // the request we sent on asked for an upgrade
 };
 
-// What becomes of a 1xx. HTTP/1.0 clients are sent none, others every one (RFC 9110 15.2: a proxy
-// must forward them) but a 100 that we sent ourselves.
+// Returns the treatment of a 1xx. HTTP/1.0 clients receive none, others every one (RFC 9110 15.2: a
+// proxy must forward them) except a 100 that we sent ourselves.
 InterimAction interim_action(unsigned status, const InterimContext& context) noexcept;
 
 enum class Expectation : std::uint8_t {

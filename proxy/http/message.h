@@ -2,8 +2,8 @@
 // each field classified once. A head object is owned by the caller and reused: parsing into it
 // again allocates nothing once its field list has grown to the traffic. Thread-compatible.
 //
-// Views live as long as the bytes that were parsed; whoever copies those bytes to keep them takes
-// the views along with rebase().
+// Views live as long as the bytes that were parsed; code that copies those bytes moves the views
+// with rebase().
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 18> kReasonNames = {
 #undef ENCORE_HTTP_REASON
 };
 
-// Where a parse stands. `reason` is set with kBad.
+// Position of a parse. `reason` is set with kBad.
 struct Cursor {
   const char* begin;
   const char* p;
@@ -249,7 +249,7 @@ std::uint16_t status_of(ParseReason reason) noexcept {
 template <typename Head>
 ParseStatus parse_head(std::string_view bytes, const Limits& limits, ParseProgress& progress,
                        Head& head, Cursor& at) {
-  // Where no more bytes may come, the whole is parsed once more for the reason.
+  // If no more bytes may come, the whole is parsed once more for the reason.
   const bool full = bytes.size() >= limits.head_bytes_max;
   ParseStatus status = ParseStatus::kIncomplete;
   if (full || worth_parsing(bytes, progress)) {

@@ -52,13 +52,13 @@ enum class ParseReason : std::uint8_t {
 std::string_view to_string(ParseReason reason) noexcept;
 
 struct ParseError {
-  std::uint16_t status = 0;  // what the client is answered: 400, 414, 431, 505; 502 for responses
+  std::uint16_t status = 0;  // sent to the client: 400, 414, 431, 505; 502 for responses
   ParseReason reason = ParseReason::kNone;
 };
 
-// What a connection remembers of a partial head, so that each further read costs only its own
-// bytes. Zero-initialised (or reset by `= {}`) for every new head. The bytes may move between
-// calls; they must not change.
+// Progress of a connection with a partial head, so that each further read costs only its own bytes.
+// Zero-initialised (or reset by `= {}`) for every new head. The bytes may move between calls; they
+// must not change.
 struct ParseProgress {
   std::size_t scanned = 0;
 };
@@ -76,8 +76,8 @@ ParseStatus parse_response(std::string_view bytes, const Limits& limits, ParsePr
                            ResponseHead& head, ParseError& error);
 
 // As parse_request(), but bytes beyond ASCII in the target are taken as percent-encoded, as their
-// client should have sent them (RFC 3986 2.1). Where there are some, `encoded` gets the head as it
-// should be, within the same limits, and `head` points into that; head_size is as it came.
+// client should have sent them (RFC 3986 2.1). If there are some, `encoded` receives the corrected
+// head, within the same limits, and `head` points into that; head_size is the received size.
 // Otherwise it is empty. REQUIRES: `encoded` is empty.
 ParseStatus parse_lax_request(std::string_view bytes, const Limits& limits, ParseProgress& progress,
                               RequestHead& head, ParseError& error, std::string& encoded);

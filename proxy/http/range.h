@@ -72,8 +72,8 @@ std::uint64_t multipart_bytes(std::string_view boundary, std::string_view conten
                               const std::vector<ByteRange>& ranges,
                               std::optional<std::uint64_t> length);
 
-// What a 206 holds: one part whose place and whole length are known and agree with Content-Length.
-// Nothing for multipart, and for a wrong or missing Content-Range.
+// Returns the range of a 206: one part whose place and whole length are known and agree with
+// Content-Length. Nothing for multipart, and for a wrong or missing Content-Range.
 std::optional<ContentRange> partial_content(const ResponseHead& response) noexcept;
 
 // Whether a 206 answers this request: its range lies within what was asked for. REQUIRES: a Range

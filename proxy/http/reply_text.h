@@ -1,5 +1,5 @@
-// What we say in responses beside what an origin said: Age, Via and Cache-Status of a hit, and
-// whole replies of our own. Nothing here frames a message. Pure, thread-safe.
+// The text that we add to an origin's response: Age, Via and Cache-Status of a hit, and whole
+// replies of our own. Nothing here frames a message. Pure, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace encore::http {
 inline constexpr std::string_view kAllowField =
     "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n";
 
-// What a hit adds to its stored head; written without allocation. Returns the length, at most
-// kHitFieldsBytesMax + the Via line's.
+// Writes the fields that a hit adds to its stored head, without allocation. Returns the length, at
+// most kHitFieldsBytesMax + the Via line's.
 inline constexpr std::size_t kHitFieldsBytesMax = 160;
 std::size_t write_hit_fields(std::uint32_t age_seconds, std::int64_t ttl_seconds,
                              std::string_view via_line, char* out);
@@ -32,7 +32,7 @@ struct OwnReply {
   std::string head;  // with Content-Length and Cache-Status, without the empty line
   std::string body;
 };
-// What is said in place of the text.
+// Replacement of the text.
 struct OwnPage {
   std::string content_type;
   std::string body;

@@ -23,7 +23,7 @@ enum class ForwardCause : std::uint8_t { kNone, kStale, kRequest };
 
 struct ReuseDecision {
   Reuse action = Reuse::kFresh;
-  ForwardCause cause = ForwardCause::kNone;  // of kMustValidate
+  ForwardCause cause = ForwardCause::kNone;  // for kMustValidate
 };
 
 struct ReuseOptions {
@@ -43,9 +43,9 @@ ReuseDecision decide_reuse(const StoredMeta& meta, const RequestDirectives& requ
 bool may_share(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,
                const ReuseOptions& options) noexcept;
 
-// The proof that a validation has to give of a stored response that the cache holds for stale from
-// `stale_from` on. kStrong where there is a doubt beyond its age: an invalidation, a soft purge (it
-// ends freshness before its time), a client that asks for its origin's own response.
+// Returns the proof that a validation must give for a stored response that is stale for the cache
+// from `stale_from` on. kStrong where there is a doubt beyond its age: an invalidation, a soft
+// purge (it ends freshness before its time), a client that requests the origin's own response.
 Proof wanted_proof(const StoredMeta& meta, MonotonicTime stale_from,
                    const RequestDirectives& request, const ReuseOptions& options) noexcept;
 

@@ -31,7 +31,7 @@ struct Control {
 #endif
 };
 
-// What ends a field name: the colon, or any control character.
+// The end of a field name: the colon, or any control character.
 struct NameEnd {
   static constexpr bool matches(char c) noexcept { return c == ':' || Control::matches(c); }
 #if defined(__SSE2__)
@@ -41,7 +41,7 @@ struct NameEnd {
 #endif
 };
 
-// What ends a request target: all but visible ASCII, and '#', which has no place there.
+// The end of a request target: all but visible ASCII, and '#', which is not allowed there.
 struct TargetEnd {
   static constexpr bool matches(char c) noexcept {
     const auto u = static_cast<unsigned char>(c);
@@ -57,8 +57,8 @@ struct TargetEnd {
 #endif
 };
 
-// What keeps a path from being in normal form as far as one byte tells: '%', and '.', which may
-// be part of a dot segment.
+// Bytes that may keep a path from being in normal form: '%', and '.', which may be part of a dot
+// segment.
 struct PathSuspect {
   static constexpr bool matches(char c) noexcept { return c == '%' || c == '.'; }
 #if defined(__SSE2__)

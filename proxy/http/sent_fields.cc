@@ -41,7 +41,7 @@ bool read_weight(std::string_view parameter, bool& zero) noexcept {
   return weight.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-// The codings that are told apart. What is made of a set of them, in the order of the bits.
+// The codings that have a bit each, and the text for each set of them, in the order of the bits.
 constexpr unsigned kBr = 1;
 constexpr unsigned kGzip = 2;
 constexpr unsigned kZstd = 4;

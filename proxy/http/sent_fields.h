@@ -1,6 +1,6 @@
-// What an origin gets to see of a client's fields: the one rule for what is sent and for what
-// selects a variant (vary.h), so that the key never says what the origin was not told. Pure,
-// thread-compatible.
+// The client's fields that an origin receives: one rule for the sent fields and for those that
+// select a variant (vary.h), so that the key never has a value that the origin did not receive.
+// Pure, thread-compatible.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace encore::http {
 
-// What of the client's cookies is sent on.
+// Cookies of the client that are sent on.
 enum class CookieUse : std::uint8_t { kAll, kNone, kSome };
 
 struct VaryOptions {
@@ -22,7 +22,7 @@ struct VaryOptions {
   bool normalise_accept_encoding = false;
   // Before the operator's own origins, to which we say whom they answer (X-Forwarded-*, Forwarded).
   bool reverse = false;
-  // Others are told as well.
+  // Other origins receive it as well.
   bool tells_client = false;
   // Fields that we write ourselves, lower case: a client's own ones end here, and by what such a
   // field says a response is for one client alone.
@@ -30,8 +30,8 @@ struct VaryOptions {
   // Fields that a rule replaces or removes, lower case: of the client's own ones nothing is sent.
   std::vector<std::string> decided_names = {};
   CookieUse cookies = CookieUse::kAll;
-  std::vector<std::string> cookie_names = {};  // of kSome, sorted
-  // What tells requests apart beside what a response says in Vary: lower case, sorted.
+  std::vector<std::string> cookie_names = {};  // for kSome, sorted
+  // Fields that distinguish requests in addition to a response's Vary: lower case, sorted.
   std::vector<std::string> further_names = {};
   bool ignores_vary = false;
 };
@@ -42,11 +42,11 @@ class SentFields {
   SentFields(const Fields& fields, const VaryOptions& options) noexcept
       : fields_(fields), hop_by_hop_(fields), options_(options) {}
 
-  // Whether the line ends here: fields of one hop and what Connection lists; Host, which is written
-  // anew; what a client says of itself and of the target in the place of a proxy (X-Forwarded-*,
-  // Forwarded, X-Real-IP, X-Original-URL, ...), which is in no key and which origins believe. In
-  // reverse mode, where programs get fields as variables of the environment, also names with '_',
-  // which are taken for those with '-', and Proxy (httpoxy).
+  // True if the line is not forwarded: hop-by-hop fields and those that Connection lists; Host,
+  // which is written anew; and client-supplied forwarding fields (X-Forwarded-*, Forwarded,
+  // X-Real-IP, X-Original-URL, ...), which are in no key and which origins trust. In reverse mode,
+  // where programs receive fields as environment variables, also names with '_', which are confused
+  // with those with '-', and Proxy (httpoxy).
   bool drops(const Field& field) const noexcept {
     if (hop_by_hop_.drops(field)) return true;
     if (!options_.own_names.empty() && is_own(field.name)) return true;
@@ -68,7 +68,7 @@ class SentFields {
   }
   const Fields& all() const noexcept { return fields_; }
 
-  // Of a Cookie that does not go as it came, what does: "a=1; b=2", in the order of the options;
+  // Returns the forwarded part of a Cookie that changes: "a=1; b=2", in the order of the options;
   // empty: nothing.
   std::string kept_cookies() const;
   // Whether the origin gets a Cookie of the client's.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr FieldSet kTags = {FieldId::kCacheTag, FieldId::kSurrogateKey, FieldId::kSurrogateControl};
 
-// What describes the body as it was stored, which a 304 does not change (RFC 9111 3.2).
+// Fields that describe the stored body, which a 304 does not change (RFC 9111 3.2).
 constexpr FieldSet kOfTheBody = {FieldId::kContentLength, FieldId::kContentEncoding,
                                  FieldId::kContentRange, FieldId::kTrailer};
 
@@ -72,7 +72,8 @@ class Builder {
   StoredMeta& meta_;
 };
 
-// What of a received response may be kept at all (RFC 9111 3.1), the body's length apart.
+// Decides which fields of a received response may be stored at all (RFC 9111 3.1), except the
+// body's length.
 class Keep {
  public:
   Keep(const Fields& fields, const ResponseDirectives& directives, const HeadOptions& options)
@@ -208,7 +209,8 @@ Freshened freshen(std::string_view stored_head, const ResponseHead& update,
   // Age is not kept in a stored head: the update's counts.
   result.meta.age_zero = exchange.response_time - corrected_initial_age(update.fields, exchange);
   set_lifetime(result.meta, lifetime, exchange.response_time);
-  // What the merged head keeps for the one who asked goes, though it was stored before.
+  // Lines that the merged head has only for the requesting client are removed, though they were
+  // stored before.
   if (store.ignored.set_cookie ||
       (store.set_cookie != SetCookiePolicy::kStore && !is_marked_shared(directives))) {
     directives.stripped_fields.emplace_back("set-cookie");

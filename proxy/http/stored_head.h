@@ -39,10 +39,10 @@ void build_stored_head(const ResponseHead& response, const ResponseDirectives& d
                        const HeadOptions& options, std::string& out, StoredMeta& meta);
 
 // Builds the head that results when `update` (a 304, or a HEAD's response) freshens a stored one
-// (RFC 9111 3.2): its fields replace those of the same name, but not what belongs to the body as
-// stored: Content-Length, Content-Encoding, Content-Range, and the framing; nor Set-Cookie, which
-// is for the one who asked. REQUIRES: stored_head was built by build_stored_head. `out` must not be
-// its bytes.
+// (RFC 9111 3.2): its fields replace those of the same name. Exceptions are the fields of the
+// stored body, Content-Length, Content-Encoding, Content-Range, and the framing; and Set-Cookie,
+// which is for the requesting client. REQUIRES: stored_head was built by build_stored_head. `out`
+// must not be its bytes.
 void build_freshened_head(std::string_view stored_head, const ResponseHead& update,
                           const ResponseDirectives& update_directives, UnixSeconds arrival,
                           const HeadOptions& options, std::string& out, StoredMeta& meta);
@@ -52,7 +52,7 @@ void build_freshened_head(std::string_view stored_head, const ResponseHead& upda
 bool drop_stripped(const ResponseHead& stored, const ResponseDirectives& directives,
                    std::string& out, StoredMeta& meta);
 
-// The request whose response freshens what is stored.
+// The request whose response freshens the stored one.
 struct Validation {
   const RequestHead& request;
   const Target& target;
@@ -65,7 +65,7 @@ struct Validation {
   std::span<const std::string> withheld = {};
 };
 
-// What a stored response is after it was freshened.
+// A stored response after it was freshened.
 struct Freshened {
   StoredMeta meta;
   // Whether it may still be stored: the rules of storing, over the merged head. If not, it answers
@@ -96,9 +96,10 @@ void build_whole_head(const ResponseHead& partial, std::uint64_t length, std::st
 // Parses a stored head. Panics on bytes that build_stored_head did not make.
 void read_stored_head(std::string_view stored_head, ResponseHead& head);
 
-// Writes the head of a 304 made from a stored one to `out` (cleared first), in the same form: the
-// fields RFC 9110 15.4.5 names (Cache-Control, Content-Location, Date, ETag, Expires, Vary), the
-// targeted ones, and Last-Modified where there is no ETag; Set-Cookie and the rest stay out.
+// Writes the head of a 304 made from a stored one to `out` (cleared first), in the same form. It
+// has the fields that RFC 9110 15.4.5 names (Cache-Control, Content-Location, Date, ETag, Expires,
+// Vary), the targeted ones, and Last-Modified if there is no ETag; Set-Cookie and the rest stay
+// out.
 void build_not_modified(const ResponseHead& stored, std::string& out);
 
 }  // namespace encore::http

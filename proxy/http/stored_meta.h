@@ -1,6 +1,6 @@
-// StoredMeta: all that the rules ask about a stored response on a hit, computed once when it is
-// stored or freshened. A plain 64-byte value that the server keeps beside the object. Thread-safe
-// as any value.
+// StoredMeta: all facts about a stored response that the rules need on a hit, computed once when it
+// is stored or freshened. A plain 64-byte value that the server keeps next to the object.
+// Thread-safe as any value.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ struct StoredMeta {
   // those of its origin, or of the operator whose rule decides its lifetime, and no others apply.
   std::uint32_t swr_seconds = 0;
   std::uint32_t sie_seconds = 0;
-  std::uint32_t head_bytes = 0;   // of the stored head (stored_head.h)
-  std::uint32_t etag_offset = 0;  // of the ETag's value in the stored head
+  std::uint32_t head_bytes = 0;   // size of the stored head (stored_head.h)
+  std::uint32_t etag_offset = 0;  // offset of the ETag's value in the stored head
   std::uint16_t etag_bytes = 0;
   std::uint16_t status = 200;
   std::uint16_t flags = 0;
@@ -59,7 +59,7 @@ inline bool is_stale(const StoredMeta& meta, MonotonicTime now) noexcept {
   return now >= meta.fresh_until || meta.is(StoredMeta::kNeverFresh);
 }
 
-// What a hit asks first. True: it is for everybody, and serve it, if the request has none of
+// The first check of a hit. True: it is for everybody; serve it, if the request has none of
 // Cache-Control, Pragma, conditionals and Range (kRequestExtras).
 inline bool is_fresh(const StoredMeta& meta, MonotonicTime now) noexcept {
   constexpr unsigned kBarred = StoredMeta::kNoCache | StoredMeta::kInvalidated |

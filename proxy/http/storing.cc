@@ -68,7 +68,7 @@ bool is_storable_status(const RequestHead& request, const ResponseHead& response
   return status != 206 || partial_content(response).has_value();
 }
 
-// Those clauses that forbid, in the order in which they are told.
+// The clauses that forbid storing, in the order in which they are reported.
 StoreReason forbidden(const RequestHead& request, const RequestDirectives& request_directives,
                       const ResponseHead& response, const ResponseDirectives& directives,
                       const StoreOptions& options) {

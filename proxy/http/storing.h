@@ -35,8 +35,8 @@ enum class StoreReason : std::uint8_t {
 };
 std::string_view to_string(StoreReason reason) noexcept;
 
-// What becomes of a response with Set-Cookie that may be stored otherwise. A cookie is made for the
-// one who asked; RFC 9111 7.3 leaves it to the origin to forbid storing it, and most forget.
+// Treatment of a response with Set-Cookie that may be stored otherwise. A cookie is made for one
+// client; RFC 9111 7.3 leaves it to the origin to forbid storing it, and most forget.
 enum class SetCookiePolicy : std::uint8_t {
   // Stored without its Set-Cookie; with it only where the origin marks the response for shared
   // caches (public, s-maxage, a targeted field). Not stored where the request carried a Cookie, for
@@ -46,7 +46,7 @@ enum class SetCookiePolicy : std::uint8_t {
   kStore,   // stored as it came: the letter of RFC 9111 7.3
 };
 
-// What an operator overrides by name, and nothing else is: of the response, and `authorization` of
+// Rules that an operator overrides by name, and no others: of the response, and `authorization` of
 // the request.
 struct Ignored {
   bool no_store = false;
@@ -63,13 +63,13 @@ struct StoreOptions {
   FreshnessOptions freshness = {};
   Ignored ignored = {};
   bool ignores_vary = false;
-  bool refuses = false;  // whatever it is: nothing is stored
+  bool refuses = false;  // nothing is stored, whatever the response
 };
 
 struct StoreDecision {
   StoreReason reason = StoreReason::kOk;
   Lifetime lifetime;
-  // What is stored of it leaves its Set-Cookie lines out.
+  // The stored response leaves its Set-Cookie lines out.
   bool strips_set_cookie = false;
   bool ok() const noexcept { return reason == StoreReason::kOk; }
 };
@@ -83,10 +83,10 @@ inline bool is_marked_shared(const ResponseDirectives& directives) noexcept {
 bool set_cookie_bars(const RequestHead& request, const Lifetime& lifetime,
                      const StoreOptions& options) noexcept;
 
-// Decides on the head alone; that the body arrived whole is the caller's to see. `directives` are
-// the response's effective ones (targeted.h) without those that are ignored, `arrival` the wall
-// clock's second. HEAD is judged as its GET would be. A 206 is allowed where its one part and place
-// are known (range.h). For what is stored already and was freshened see freshen() in stored_head.h.
+// Decides on the head alone; the caller checks that the body arrived whole. `directives` are the
+// response's effective ones (targeted.h) without those that are ignored, `arrival` the wall clock's
+// second. HEAD is judged as its GET would be. A 206 is allowed if its one part and place are known
+// (range.h). For stored responses that were freshened see freshen() in stored_head.h.
 StoreDecision may_store(const RequestHead& request, const Target& target,
                         const RequestDirectives& request_directives, const ResponseHead& response,
                         const ResponseDirectives& directives, UnixSeconds arrival,

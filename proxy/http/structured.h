@@ -13,9 +13,9 @@ struct StructuredMember {
   enum class Type : std::uint8_t { kInteger, kDecimal, kString, kToken, kBytes, kBoolean, kList };
   std::string_view key;
   Type type = Type::kBoolean;
-  std::int64_t integer = 0;  // of kInteger
-  bool boolean = false;      // of kBoolean
-  std::string_view text;     // of kString (without quotes, still escaped) and kToken
+  std::int64_t integer = 0;  // for kInteger
+  bool boolean = false;      // for kBoolean
+  std::string_view text;     // for kString (without quotes, still escaped) and kToken
 };
 
 // The members of a dictionary in order, parameters read and left out; of members with one key the
@@ -24,8 +24,8 @@ struct StructuredMember {
 inline constexpr std::size_t kMembersMax = 1024;
 std::optional<std::vector<StructuredMember>> parse_dictionary(std::string_view value);
 
-// Whether the value is a list (RFC 8941 3.1) of items or inner lists with parameters; an empty one
-// is. What is not makes the lines that come after it unreadable as well (4.2).
+// True if the value is a list (RFC 8941 3.1) of items or inner lists with parameters, or empty. Any
+// other value makes the lines after it unreadable as well (4.2).
 bool is_structured_list(std::string_view value);
 
 }  // namespace encore::http

@@ -18,7 +18,7 @@ enum class TargetForm : std::uint8_t {
   kOrigin,     // /path?query
   kAbsolute,   // http://host:port/path?query
   kAuthority,  // host:port, of CONNECT only
-  kAsterisk,   // *, of OPTIONS only
+  kAsterisk,   // *, only for OPTIONS
 };
 
 enum class Scheme : std::uint8_t { kHttp, kHttps };
@@ -91,7 +91,7 @@ struct KeyOptions {
   bool sort_query = false;  // parameters in byte order, stable
   std::vector<std::string> drop_query =
       {};  // parameters to leave out: a name, or a prefix with '*'
-  // All others than these are left out, too; nothing: none for that. Of an empty list, all are.
+  // Removes all parameters except these; nothing: keeps all. An empty list removes all.
   std::optional<std::vector<std::string>> keep_query = {};
   // The scheme of all URIs, whatever they say; nothing: the one that they say.
   std::optional<Scheme> scheme = {};
@@ -100,7 +100,7 @@ struct KeyOptions {
 // The bytes that write_key may need for this target.
 std::size_t key_bytes_max(const Target& target) noexcept;
 
-// Where the parts of a normalised target URI begin, and its length.
+// Offsets of the parts of a normalised target URI, and its length.
 struct KeyText {
   std::size_t authority = 0;  // "host[:port]"
   std::size_t path = 0;       // "/path[?query]"
@@ -110,16 +110,16 @@ struct KeyText {
 // The host of a normalised target URI, without its port.
 std::string_view host_of(std::string_view uri, const KeyText& parts) noexcept;
 
-// Writes the normalised target URI "scheme://host[:port]/path[?query]" and returns its parts:
-// scheme and host in lower case, default port omitted, percent-encoded unreserved characters
-// decoded and the other escapes in capitals, dot segments removed, the query byte for byte unless
-// options change it. REQUIRES: out.size() >= key_bytes_max(target); the form is kOrigin or
-// kAbsolute.
+// Writes the normalised target URI "scheme://host[:port]/path[?query]" and returns its parts.
+// Normal form has scheme and host in lower case, default port omitted, percent-encoded unreserved
+// characters decoded and the other escapes in capitals, dot segments removed, and the query byte
+// for byte unless options change it. REQUIRES: out.size() >= key_bytes_max(target); the form is
+// kOrigin or kAbsolute.
 KeyText write_key(const Target& target, const KeyOptions& options, std::span<char> out);
 
-// What the request line to an origin server names: path and query as write_key() has written them,
-// `key_path`, so that the origin answers for what the key names; "*" for the asterisk-form and for
-// OPTIONS without path and query (RFC 9112 3.2.4). Why not the path as it was sent:
+// Returns the target in the request line to an origin server: path and query as write_key() has
+// written them (`key_path`), so that the response belongs to the key; "*" for the asterisk-form and
+// for OPTIONS without path and query (RFC 9112 3.2.4). Why not the path as it was sent:
 // docs/decisions/0052.
 std::string_view origin_form(const Target& target, Method method,
                              std::string_view key_path) noexcept;

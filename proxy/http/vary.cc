@@ -164,7 +164,7 @@ class ValueWriter {
   std::size_t begin_ = 0;
   std::size_t bytes_ = 0;
   std::size_t members_ = 0;
-  std::array<Place, kSelectingMembersMax> places_;  // of the members in the key
+  std::array<Place, kSelectingMembersMax> places_;  // places of the members in the key
 };
 
 std::string joined_names(const std::vector<std::string>& names) {
@@ -183,7 +183,7 @@ bool append_text(std::string_view text, std::string& key) {
   return true;
 }
 
-// Of the request's cookies those that the operator names, as the origin gets them.
+// Appends the cookies that the operator names, as the origin receives them.
 bool append_cookies(const SentFields& sent, std::string& key) {
   const std::string kept = sent.kept_cookies();
   if (!kept.empty()) return append_text(kept, key);
@@ -194,7 +194,7 @@ bool append_cookies(const SentFields& sent, std::string& key) {
 bool append_name(std::string_view lower_name, const SentFields& sent, const VaryOptions& options,
                  std::string& key) {
   const FieldId id = classify_field(lower_name);
-  // With these an origin is told who asks: its answer is for nobody else.
+  // With these an origin learns the client's identity: its response is for nobody else.
   if ((options.reverse || options.tells_client) &&
       (id == FieldId::kXForwardedFor || id == FieldId::kForwarded))
     return false;
@@ -209,7 +209,7 @@ bool append_name(std::string_view lower_name, const SentFields& sent, const Vary
   if (id == FieldId::kCookie && options.cookies == CookieUse::kSome) {
     return append_cookies(sent, key);
   }
-  if (id == FieldId::kTe) {  // of one hop: what we ask for in its place
+  if (id == FieldId::kTe) {  // hop-by-hop: replaced by our own value
     key += sent.all().list_has(FieldId::kTe, "trailers") ? kPresent : kAbsent;
     return true;
   }

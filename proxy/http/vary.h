@@ -15,12 +15,12 @@ namespace encore::http {
 inline constexpr std::size_t kSelectingNamesMax = 32;
 
 // The selecting field names of a response in canonical form: lower case, sorted, without
-// duplicates, separated by commas; empty if there is no Vary. "*" where nothing can match, so that
-// it is stored for nobody (storing.h): a
-// member is "*" or no token, or there are more than kSelectingNamesMax.
+// duplicates, separated by commas; empty if there is no Vary. "*" if nothing can match, so that it
+// is not stored (storing.h): a member is "*" or not a token, or there are more than
+// kSelectingNamesMax.
 std::string selecting_names(const Fields& response);
-// The same where the operator has a say: without what Vary names, or with what tells requests apart
-// beside it (VaryOptions).
+// The same with the operator's options: without names in Vary, or with additional names that
+// distinguish requests (VaryOptions).
 std::string selecting_names(const Fields& response, const VaryOptions& options);
 
 // A selecting field that says more than this in a request selects nothing: what would be compared,
@@ -29,10 +29,10 @@ inline constexpr std::size_t kSelectingBytesMax = 1024;
 inline constexpr std::size_t kSelectingMembersMax = 64;
 
 // Writes the variant key of a request to `key` (cleared first): for every name its joined and
-// normalised value as the origin is told it (sent_fields.h), or a mark for its absence. Two
+// normalised value as the origin receives it (sent_fields.h), or a mark for its absence. Two
 // requests select the same variant exactly if their keys are equal. Empty if `names` is empty.
-// False, and a key that no response has, where the request selects nothing: a field is beyond the
-// limits, or one of those in which an origin is told the client's address. REQUIRES: `names` of
+// False, and a key that no response has, if the request selects nothing: a field is beyond the
+// limits, or is one that gives an origin the client's address. REQUIRES: `names` of
 // selecting_names(), not "*".
 bool write_variant_key(std::string_view names, const Fields& request, const VaryOptions& options,
                        std::string& key);
