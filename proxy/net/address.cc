@@ -39,7 +39,7 @@ constexpr auto kDottedBytes = [] {
   return table;
 }();
 
-constexpr unsigned kV4Bits = 96;  // of the mapped form, before the IPv4 address itself
+constexpr unsigned kV4Bits = 96;  // prefix of the mapped form, before the IPv4 address itself
 
 // Each request asks for the scope of an IPv4 address: a block is two words for that.
 struct V4Block {

@@ -1,8 +1,8 @@
 // Address: an IPv4 or IPv6 address with a port. A value, thread-compatible, no I/O: names are the
 // Resolver's.
 //
-// What an address may reach is judged by scope(), which looks through the forms that carry an
-// IPv4 address inside an IPv6 one, so that ::ffff:127.0.0.1 is as much loopback as 127.0.0.1.
+// scope() says what an address may reach. It unwraps the forms that carry an IPv4 address inside an
+// IPv6 one, so that ::ffff:127.0.0.1 is as much loopback as 127.0.0.1.
 #pragma once
 
 #include <netinet/in.h>
@@ -16,8 +16,8 @@
 
 namespace encore::net {
 
-// Where packets to an address go. Anything but kGlobal is special (RFC 6890 and the registries
-// it points to).
+// The destination of packets to an address. Anything but kGlobal is special (RFC 6890 and the
+// registries it points to).
 enum class Scope : std::uint8_t {
   kGlobal,
   kLoopback,     // 127.0.0.0/8, ::1
@@ -84,7 +84,7 @@ class Address {
   // The same with what stands behind the network's bits cleared: what makes one client.
   struct NetworkBits {
     unsigned v4 = 32;
-    unsigned v6 = 64;  // what one subscriber has
+    unsigned v6 = 64;  // the network of one subscriber
   };
   std::array<std::uint8_t, 16> network_bytes(NetworkBits bits) const;
   std::array<std::uint8_t, 16> network_bytes() const { return network_bytes(NetworkBits()); }

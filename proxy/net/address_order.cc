@@ -67,7 +67,7 @@ int scope_of(const Address& address) {
   return policy_of(bytes).bits == 128 ? kLinkLocal : kGlobal;
 }
 
-// What the rules look at, so that the lesser comes first.
+// The properties that the rules compare, so that the lesser comes first.
 struct Ranked {
   Address address;
   std::tuple<bool, bool, bool, int, int, int> rank;

@@ -31,7 +31,7 @@ Result<OpenSsl<EVP_PKEY>> read_private_key(const std::string& file);
 // Leaf first, each followed by who has signed it, and all valid at `now`.
 Result<void> check_chain(const std::vector<OpenSsl<X509>>& chain, WallTime now);
 
-// WHAT "FILE": WHY
+// The text is: WHAT "FILE": WHY
 std::unexpected<Error> in_file(std::string_view what, const std::string& file,
                                const std::string& why);
 

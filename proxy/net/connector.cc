@@ -100,7 +100,7 @@ class Connector::Attempt final : public StreamHandler {
  public:
   Attempt(Connector& owner, const Address& address) : owner_(owner), address_(address) {}
 
-  // 0, or the error that the system had at once.
+  // Returns 0, or the error that the system reported immediately.
   int start() {
     if (!owner_.options_.socket_file.empty()) return start_unix(owner_.options_.socket_file);
     socket_ = open_tcp(address_.family());
@@ -121,7 +121,7 @@ class Connector::Attempt final : public StreamHandler {
     if (!socket_) return errno;
     const auto* any = reinterpret_cast<const sockaddr*>(&*address);
     if (syscalls.connect(socket_.get(), any, sizeof *address) != 0 && errno != EINPROGRESS) {
-      // Nobody there, or as many waiting as there may be: another server may be asked at once.
+      // No listener, or a full backlog: another server may be tried immediately.
       return errno == ENOENT || errno == EAGAIN ? ECONNREFUSED : errno;
     }
     return wait();
@@ -144,7 +144,7 @@ class Connector::Attempt final : public StreamHandler {
     established();
   }
 
-  // Right behind the connection so few bytes are always taken at once.
+  // A new connection always accepts so few bytes in one call.
   void ask_for_tunnel() {
     const std::string text =
         tunnel_request(owner_.options_.tunnel_to, owner_.options_.tunnel_fields);
@@ -159,7 +159,7 @@ class Connector::Attempt final : public StreamHandler {
 
   static void on_answer(int, short, void* context) { static_cast<Attempt*>(context)->answered(); }
 
-  // What comes behind the head is the tunnel's: it is looked at, and left where it is.
+  // Bytes behind the head belong to the tunnel: they are peeked at, and stay in the socket.
   void answered() {
     std::array<char, 4096> room;
     const ssize_t seen = syscalls.recv(socket_.get(), room.data(), room.size(), MSG_PEEK);
@@ -237,7 +237,7 @@ class Connector::Attempt final : public StreamHandler {
   Address address_;
   Socket socket_;
   Event event_;
-  std::string answer_;  // of a proxy, to the end of its head
+  std::string answer_;  // response of a proxy, to the end of its head
   std::unique_ptr<Stream> stream_;
 };
 

@@ -40,7 +40,7 @@ bool opens_tunnel(std::string_view head);
 // The status of such a head; 0: it is none of HTTP/1.
 int tunnel_status(std::string_view head);
 
-// Of the last address that failed, or of one that answered and failed over TLS.
+// Failure of the last address that failed, or of one that answered and failed over TLS.
 struct ConnectFailure {
   ConnectOutcome outcome = ConnectOutcome::kError;
   int os_error = 0;
@@ -63,11 +63,11 @@ class Connector {
     Nanoseconds timeout = std::chrono::seconds(10);  // over all, handshake included
     const TlsContext* tls = nullptr;                 // borrowed until done; null: plain
     std::string tls_host = {};  // the name or address the certificate must be for
-    // Of a proxy on the way: "host:port" that it is asked for by CONNECT; empty: there is none.
-    // TLS is with what is behind it.
+    // For a proxy on the path: the "host:port" of the CONNECT request to it; empty: there is none.
+    // TLS is with the server behind it.
     std::string tunnel_to = {};
     std::string tunnel_fields = {};  // lines of fields that go with the CONNECT
-    // Of a Unix socket, in place of the address, of which there is one then; empty: none.
+    // For a Unix socket, in place of the address, of which there is one then; empty: none.
     std::string socket_file = {};
   };
 

@@ -218,7 +218,7 @@ class DnsClient::Channel {
     const int what = EV_PERSIST | (readable != 0 ? EV_READ : 0) | (writable != 0 ? EV_WRITE : 0);
     event->assign(channel.client_.loop_.base(), descriptor, static_cast<short>(what),
                   &Channel::on_event, &channel);
-    // Where the kernel has no memory for it, the question times out.
+    // If the kernel has no memory for it, the question times out.
     (void)event->add();
   }
 

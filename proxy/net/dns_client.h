@@ -1,11 +1,11 @@
 // DnsClient: asks name servers for the addresses of one name, through c-ares on the loop. For net/
 // only: others use Resolver. Confined to its loop's thread.
 //
-// c-ares has the protocol: retries, the next server after one that fails, TCP where an answer does
-// not fit a datagram, and that an answer is one: from the server's address and port, with the
-// question and its identifier (RFC 5452). Here are the sockets and timers, and what is random:
-// identifiers come from the kernel, and a socket, with its port, is shared by a few questions only.
-// Why c-ares, and why sockets and identifiers are not its own: docs/decisions/0060.
+// c-ares has the protocol: retries, the next server after one that fails, TCP if an answer does not
+// fit a datagram. It also verifies answers: from the server's address and port, with the question
+// and its identifier (RFC 5452). The sockets, the timers and the randomness are ours: identifiers
+// come from the kernel, and a socket, with its port, is shared by a few questions only. Why c-ares,
+// and why sockets and identifiers are not its own: docs/decisions/0060.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct DnsAnswer {
 
 class DnsClient {
  public:
-  // Of one family. More would never be tried: with 250 ms between two attempts, these take 8 s.
+  // For one family. More would never be tried: with 250 ms between two attempts, these take 8 s.
   static constexpr int kAddressesMax = 32;
 
   enum class Family : std::uint8_t { kV4, kV6 };
@@ -57,7 +57,7 @@ class DnsClient {
   static Result<std::unique_ptr<DnsClient>> create(Loop& loop, const Options& options);
   DnsClient(const DnsClient&) = delete;
   DnsClient& operator=(const DnsClient&) = delete;
-  // What is being asked is never answered. REQUIRES: not from within an OnAnswer.
+  // Pending questions are never answered. REQUIRES: not from within an OnAnswer.
   ~DnsClient();
 
   // Asks for a name without a final dot, as it is. The callback comes once, from the loop, never

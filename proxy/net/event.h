@@ -27,8 +27,7 @@ class Event {
   void assign(event_base* base, int descriptor, short what, Callback callback, void* context);
   // Waits for what was assigned. False with errno where the kernel refuses (out of memory).
   bool add();
-  // Waits for it since add(), until remove(). Of events with EV_PERSIST only: others cease by
-  // themselves.
+  // True from add() until remove(). Only for events with EV_PERSIST: others cease by themselves.
   bool is_added() const { return state_ == State::kAdded; }
   // Fires after `delay` (and each `delay` again with EV_PERSIST), as libevent counts: from the
   // beginning of the turn, by a coarse clock. Timer is exact.

@@ -1,5 +1,5 @@
-// What is known about host names without asking DNS. Pure but for reading the hosts file.
-// Thread-compatible. For net/ only.
+// Host names that are known without DNS. Pure except reading the hosts file. Thread-compatible. For
+// net/ only.
 #pragma once
 
 #include <string>

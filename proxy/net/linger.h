@@ -1,6 +1,6 @@
-// Lingering: closed connections of a loop that the kernel would reset if they were closed at once,
-// because the peer is still sending, or that hold what is not sent yet. For net/, and for who ends
-// a loop. Confined to its loop's thread.
+// Lingering: closed connections of a loop that the kernel would reset if they were closed
+// immediately, because the peer is still sending, or that have unsent bytes. For net/, and for code
+// that ends a loop. Confined to its loop's thread.
 //
 // Each is read and dropped until the peer has closed, has sent too much, or time is up.
 #pragma once

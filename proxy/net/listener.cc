@@ -20,7 +20,7 @@ constexpr Nanoseconds kRest = std::chrono::milliseconds(100);
 // So that a flood of connections does not starve those that are in.
 constexpr int kAcceptsPerTurn = 64;
 
-// A descriptor held back, to be given up for one accept that can then be closed.
+// A spare descriptor: closing it allows one accept, whose connection can then be closed.
 Socket open_spare() { return Socket(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
 // Errors of the one connection that was to be accepted: it is gone, others may wait behind it
@@ -76,7 +76,7 @@ void Listener::stop() {
 }
 
 void Listener::stop_behind_waiting() {
-  // New ones are let in for ever while they come: no more than have room to wait.
+  // New connections could arrive for ever: accepts no more than the backlog has.
   int left = kListenBacklog;
   while (socket_ && left-- > 0 && accept_one()) {
   }
@@ -107,8 +107,8 @@ void Listener::accept_ready() {
   }
 }
 
-// False where no other connection is to be had now. Where it is true the callback may have
-// destroyed the listener.
+// False if no other connection is available now. If it is true the callback may have destroyed the
+// listener.
 bool Listener::accept_one() {
   sockaddr_storage storage;
   socklen_t size = sizeof storage;
@@ -135,7 +135,7 @@ void Listener::overloaded(int os_error) {
     refused.reset();
     spare_ = open_spare();
   }
-  // Connections wait in the backlog meanwhile: asking again at once would only burn time.
+  // Connections wait in the backlog meanwhile: an immediate retry would only burn time.
   pause();
   retry_.start(kRest);
   if (on_overload_) on_overload_(os_error);

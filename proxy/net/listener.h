@@ -35,7 +35,7 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
   ~Listener();
 
-  // What is bound, with the true port.
+  // The bound address, with the true port.
   const Address& address() const { return address_; }
   // Closes the listening socket; connections not yet accepted are reset by the kernel.
   void stop();

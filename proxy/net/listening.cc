@@ -27,7 +27,7 @@ Socket open_unix() {
 
 enum class Found { kNothing, kStale, kInUse, kNoSocket };
 
-// What is at that place now.
+// Returns the kind of file at that path.
 Found look_at(const std::string& path) {
   struct stat status{};
   if (::lstat(path.c_str(), &status) != 0) return Found::kNothing;
@@ -53,7 +53,7 @@ Result<void> refuse(const std::string& path) {
   return {};
 }
 
-// A socket that is bound to a file beside `of`, which is removed with it unless its name is
+// A socket that is bound to a file next to `of`, which is removed with it unless its name is
 // cleared.
 struct BoundFile {
   explicit BoundFile(const std::string& of)

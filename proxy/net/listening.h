@@ -23,7 +23,7 @@ Result<Socket> open_listening(const Address& address);
 Result<Socket> open_listening_alone(const Address& address);
 // Its own address, with the port that the kernel chose.
 Address listening_address(const Socket& socket);
-// The same socket once more: whoever takes a connection of one takes it of all. None with errno.
+// Duplicates the socket: a connection accepted from one copy is gone from all. None with errno.
 Socket duplicate(const Socket& socket);
 
 // The file of a Unix socket, removed when this ends, if it is still the one that was made. A value

@@ -19,7 +19,7 @@ namespace {
 // TLS 1.2 and 1.3 carry at most this much in one record.
 constexpr std::size_t kRecordBytes = 16 * 1024;
 
-// What libevent has to say beside its errors shows in our own outcomes.
+// Messages of libevent below warnings are dropped: our own outcomes show them.
 void log_libevent(int severity, const char* message) {
   if (severity >= EVENT_LOG_WARN) std::fprintf(stderr, "libevent: %s\n", message);
 }
@@ -147,7 +147,7 @@ void Loop::run_mailbox() {
   }
   for (Function& function : mail_running_) {
     function();
-    function = nullptr;  // what it holds goes now, not with the last of the batch
+    function = nullptr;  // releases its captures now, not with the last of the batch
   }
   mail_running_.clear();
 }
@@ -178,7 +178,7 @@ bool Loop::has_deferred() const {
 
 void Loop::run_deferred() {
   if (deferred_.empty() && functions_.empty()) return;
-  // What is deferred from here on belongs to the next turn: it goes behind the mark.
+  // Functions deferred from here on belong to the next turn: they go behind the mark.
   DeferredNode mark;
   schedule(mark, [](DeferredNode&) {});
   while (&deferred_.front() != &mark) {

@@ -28,7 +28,7 @@ namespace encore::net {
 
 class Event;
 
-// What a loop keeps for others of net/: destroyed by it, while it can still be asked.
+// Data of a loop for others of net/: destroyed by it, while it is still usable.
 class LoopPart {
  public:
   virtual ~LoopPart() = default;
@@ -38,16 +38,16 @@ class Loop {
  public:
   using Function = std::move_only_function<void()>;
 
-  // What a read goes into where its handler offers nothing better. 64 KiB is what one read of a
-  // loopback or LAN connection rarely exceeds; a bigger one only costs cache.
+  // The buffer of a read whose handler offers none. One read of a loopback or LAN connection rarely
+  // exceeds 64 KiB; a bigger buffer only costs cache.
   static constexpr std::size_t kScratchBytes = 64 * 1024;
 
   // Errors: no epoll or eventfd to be had. Ignores SIGPIPE for the whole process.
   static Result<std::unique_ptr<Loop>> create();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
-  // REQUIRES: not running; all that is bound to it (streams, timers, ...) is gone. What was posted
-  // and not yet run is destroyed unrun.
+  // REQUIRES: not running; all objects bound to it (streams, timers, ...) are gone. Posted
+  // functions that have not run are destroyed unrun.
   ~Loop();
 
   // Runs until stop(). A stop() that came before makes it return after one turn that does not
@@ -74,7 +74,7 @@ class Loop {
   // do not hold up those who are in. Loop's thread only. Why turns bound them, and no queue:
   // docs/decisions/0241.
   void set_handshakes_per_turn(std::uint32_t steps) { handshakes_per_turn_ = steps; }
-  // Whether one more step may be taken in this turn; it is counted.
+  // Counts one more step; true if this turn still allows it.
   bool take_handshake() {
     if (handshakes_ >= handshakes_per_turn_) return false;
     ++handshakes_;

@@ -1,4 +1,4 @@
-// What OpenSSL's objects are held by and what is read of them. For net/ only. Functions without a
+// Owners of OpenSSL's objects and functions that read them. For net/ only. Functions without a
 // state, thread-safe.
 #pragma once
 
@@ -24,7 +24,7 @@ using OpenSsl = std::unique_ptr<T, OpenSslFree>;
 
 // The time of a certificate.
 WallTime time_of(const ASN1_TIME* time);
-// Of a name, as one line of ASCII, at most 1024 bytes (RFC 2253, control characters escaped).
+// Returns a name as one line of ASCII, at most 1024 bytes (RFC 2253, control characters escaped).
 std::string name_text(const X509_NAME* name);
 
 }  // namespace encore::net

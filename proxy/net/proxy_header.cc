@@ -129,7 +129,7 @@ bool read_extensions(std::string_view bytes, ProxyHeader& header) {
   return true;
 }
 
-// What stands behind the fixed part. The length of what a family does not need is skipped.
+// Reads the addresses behind the fixed part. Bytes that a family does not need are skipped.
 bool read_addresses(unsigned family, std::string_view bytes, ProxyHeader& header) {
   constexpr std::size_t kBytes4 = 12;
   constexpr std::size_t kBytes6 = 36;

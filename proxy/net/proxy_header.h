@@ -15,8 +15,8 @@
 namespace encore::net {
 
 struct ProxyHeader {
-  // Who has connected to the proxy. Nothing: the proxy speaks for itself (LOCAL), or does not tell
-  // (UNKNOWN, another family than those of IP).
+  // The client that has connected to the proxy. Nothing: the proxy speaks for itself (LOCAL), or
+  // does not say (UNKNOWN, another family than those of IP).
   std::optional<Address> source;
   // The client has spoken TLS to it (PP2_TYPE_SSL).
   bool secure = false;

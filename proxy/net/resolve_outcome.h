@@ -12,7 +12,7 @@ enum class ResolveOutcome : std::uint8_t {
   kTimeout,        // no answer from any server
   kRefused,        // SERVFAIL, REFUSED, nobody listens, or an answer that makes no sense
   kBadName,        // not a host name: empty, too long, bad characters
-  kLimit,          // too many lookups are under way: in all, or for this client
+  kLimit,          // too many lookups are in progress: in all, or for this client
   kNoDescriptors,  // this process has no descriptor left to ask with
 };
 std::string_view to_string(ResolveOutcome outcome);

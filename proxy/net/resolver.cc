@@ -47,7 +47,7 @@ ResolveOutcome outcome_of(DnsStatus status) {
   return ResolveOutcome::kRefused;
 }
 
-// Whose limit a lookup counts against.
+// The client whose limit a lookup counts against.
 using ClientKey = std::array<std::uint8_t, 16>;
 ClientKey key_of(const Address& client) {
   ClientKey key = client.mapped_bytes();
@@ -84,7 +84,7 @@ class WaitingQuery final : public Resolver::Query {
     if (place_ != nullptr) *place_ = nullptr;
   }
 
-  // It is told through `place`, which it clears when it goes.
+  // Registers `place`, which it clears when it goes, so that the owner can see its end.
   void wait_at(WaitingQuery*& place) {
     place_ = &place;
     place = this;
@@ -111,8 +111,8 @@ class Lookup {
  public:
   using OnChange = std::function<void(Lookup&)>;
 
-  // `on_change` comes from the loop when there is something to be told: an answer, the end, or
-  // both. It may destroy the lookup. Both functions are borrowed.
+  // `on_change` comes from the loop when there is news: an answer, the end, or both. It may destroy
+  // the lookup. Both functions are borrowed.
   Lookup(Loop& loop, std::string name, std::optional<ClientKey> client, const OnChange& on_change,
          const Resolver::OnEvent& on_event)
       : name_(std::move(name)),
@@ -122,8 +122,8 @@ class Lookup {
         on_event_(on_event),
         wait_(loop, [this] { on_change_(*this); }) {}
 
-  // Asks, from the first candidate on. What was asked before is no longer listened to:
-  // REQUIRES that its client is gone.
+  // Asks, from the first candidate on. Answers to earlier questions are ignored: REQUIRES that
+  // their client is gone.
   void ask(DnsClient& dns) {
     dns_ = &dns;
     candidates_ = dns.candidates(name_);
@@ -132,7 +132,7 @@ class Lookup {
   }
 
   void add(WaitingQuery& query) { query.wait_at(waiting_.emplace_back(nullptr)); }
-  // Their places stay where they are while they are told.
+  // Their places stay unchanged while they are notified.
   std::list<WaitingQuery*> take_waiting() { return std::exchange(waiting_, {}); }
 
   const std::string& name() const { return name_; }
@@ -141,7 +141,7 @@ class Lookup {
   bool has_addresses() const { return !found_[0].empty() || !found_[1].empty(); }
   bool told = false;
 
-  // What is known by now. REQUIRES: it has addresses, or has ended.
+  // Returns the addresses known by now. REQUIRES: it has addresses, or has ended.
   Answer answer() const {
     Resolved resolved;
     resolved.time_to_live = time_to_live_;
@@ -341,7 +341,7 @@ class DnsResolver final : public Resolver {
       entry.answer = answer->addresses;
       entry.expires = lookup.answered_at() + answer->time_to_live;
     } else {
-      // What is missing here says nothing of the name.
+      // A lack of descriptors here says nothing about the name.
       if (answer.error().outcome == ResolveOutcome::kNoDescriptors) return;
       entry.answer = std::unexpected(answer.error());
       entry.expires = loop_.now() + options_.negative_ttl;
@@ -369,9 +369,9 @@ class DnsResolver final : public Resolver {
   Options options_;
   HostsFile hosts_;
   NameCache cache_;
-  std::map<ClientKey, std::size_t> clients_;  // lookups under way for each
+  std::map<ClientKey, std::size_t> clients_;  // lookups in progress per client
   std::unordered_map<const Lookup*, std::unique_ptr<Lookup>> lookups_;
-  std::unordered_map<std::string, Lookup*> joinable_;  // those that nobody was told of yet
+  std::unordered_map<std::string, Lookup*> joinable_;  // lookups that have not notified anyone yet
   std::unique_ptr<DnsClient> dns_;                     // gone first: it calls the lookups
 };
 

@@ -2,8 +2,8 @@
 //
 // Numeric hosts are answered without DNS; "localhost" and names below it are loopback whatever DNS
 // says (RFC 6761 6.3); then the hosts file; then the cache; then A and AAAA of the name servers
-// (DnsClient). Who asks for a name that is being asked for waits for that one answer. Who leaves
-// takes no answer from others, and what was asked is remembered all the same.
+// (DnsClient). A query for a name whose lookup is in progress waits for that one answer. A query
+// that is cancelled takes no answer from others, and the result is still cached.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +32,14 @@ struct Resolved {
   Nanoseconds time_to_live{};
 };
 
-// What is told to who counts.
+// Events for counters.
 enum class ResolveEvent : std::uint8_t {
   kQuestion,  // a question to the name servers, however often it had to be repeated
   kCacheHit,  // answered from the cache, also with a failure
   kJoined,    // waits for an answer that somebody else has asked for
   kLimited,   // kLimit
   kFailure,   // a lookup ended with kTimeout, kRefused or kNoDescriptors
-  kBegun,     // a lookup is under way ...
+  kBegun,     // a lookup is in progress ...
   kEnded,     // ... no longer
 };
 
@@ -51,7 +51,8 @@ class Resolver {
     std::vector<Address> nameservers;  // empty: those of resolv_conf, with its search list
     std::string resolv_conf = "/etc/resolv.conf";
     std::string hosts_file = "/etc/hosts";  // empty: none
-    // Of the first attempt; each doubles it: a name that nobody answers for takes 7 s.
+    // Timeout of the first attempt; each further one doubles it: a name that nobody answers for
+    // takes 7 s.
     Nanoseconds timeout = std::chrono::seconds(1);
     int attempts = 3;
     // Bounds of what the records say, and how long a failure is remembered (RFC 2308, RFC 9520).
@@ -59,8 +60,8 @@ class Resolver {
     Nanoseconds ttl_max = std::chrono::hours(1);
     Nanoseconds negative_ttl = std::chrono::seconds(5);
     std::size_t cache_entries = 16384;
-    // Lookups under way, of up to two questions each: in all, and begun for one client address (an
-    // IPv6 network of 64 bits counts as one).
+    // Lookups in progress, of up to two questions each: in all, and begun for one client address
+    // (an IPv6 network of 64 bits counts as one).
     std::size_t lookups_max = 4096;
     std::size_t lookups_per_client_max = 1024;
   };
@@ -69,7 +70,8 @@ class Resolver {
   struct Name {
     std::string_view host;
     std::uint16_t port = 0;
-    // Whose limit it counts against. Empty: nobody's, for names that the operator has chosen.
+    // The client whose limit it counts against. Empty: none, for names that the operator has
+    // chosen.
     std::optional<Address> client = {};
   };
 

@@ -18,7 +18,7 @@ void Retired::add(std::unique_ptr<Retirable> object) {
 void Retired::drop() {
   ENCORE_CHECK(dying_.empty(), "what dies ends nobody's turn");
   while (!objects_.empty()) {
-    // What dies may retire others.
+    // Dying objects may retire others.
     dying_.swap(objects_);
     for (auto& object : dying_) object.reset();
     dying_.clear();

@@ -2,12 +2,12 @@
 //
 // - No function of an object calls its caller back before it returns: completions come from the
 //   loop.
-// - In a callback anything may be ended, also who calls. So whoever may be in the midst of its own
+// - In a callback any object may be ended, also the caller. So an object that may be amid its own
 //   callback is not destroyed but retired: it is told that nothing more is wanted of it, and its
 //   owner gives it to Retired, which destroys it at the end of the turn, when none of its functions
 //   is on the stack.
 // - A retired object calls nobody any more, and nobody calls it.
-// - What an object has asked for ends with it: its streams, timers and Deferred are its members.
+// - Requests of an object end with it: its streams, timers and Deferred are its members.
 //
 // Confined to the loop's thread.
 #pragma once

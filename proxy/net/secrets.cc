@@ -55,7 +55,7 @@ Digest keyed_digest(const Digest& key, std::string_view text) {
 
 Digest random_digest() {
   Digest bytes{};
-  // Of up to 256 bytes it is never interrupted.
+  // With up to 256 bytes it is never interrupted.
   const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
   ENCORE_CHECK(got == static_cast<ssize_t>(bytes.size()), "the system has random bytes");
   return bytes;
@@ -119,7 +119,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
     count -= 8;
     decoded += static_cast<char>(bits >> count & 0xffU);
   }
-  // What is left over of the last digit is zero where it was made so.
+  // The unused bits of the last digit are zero in a valid encoding.
   if ((bits & ((1U << count) - 1)) != 0) return std::nullopt;
   return decoded;
 }

@@ -1,4 +1,4 @@
-// Secrets and what is kept of them: digests, and hashes of passwords as crypt(5) has them.
+// Secrets and their stored forms: digests, and hashes of passwords as crypt(5) has them.
 // Thread-safe.
 #pragma once
 

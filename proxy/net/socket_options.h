@@ -31,7 +31,7 @@ Result<void> check_unused(const Address& address);
 // Its own address, with the port that the kernel chose.
 Address bound_address(const Socket& socket);
 
-// Of a Unix socket; nothing where the name is too long.
+// Address of a Unix socket; nothing if the name is too long.
 std::optional<sockaddr_un> unix_address(const std::string& path);
 
 // "127.0.0.1:80: Connection refused"

@@ -25,7 +25,7 @@ constexpr std::size_t kKeptRoomBytes = 4096;
 constexpr int kRecordsPerTurn = 8;
 // Behind a read of so much, as one TLS record carries, the next one waits for its share.
 constexpr std::size_t kMuchBytes = std::size_t{16} << 10;
-// What several parts may have together to be sent in one piece.
+// The largest total of several parts that are sent in one piece.
 constexpr std::size_t kGatheredBytesMax = 4096;
 
 CloseReason reason_of(int os_error) {
@@ -74,7 +74,7 @@ ssize_t send_bytes(int descriptor, const void* bytes, std::size_t size) {
   return uninterrupted([&] { return syscalls.send(descriptor, bytes, size, MSG_NOSIGNAL); });
 }
 
-// What is small goes in one piece: a copy costs less than the kernel's handling of parts.
+// Small parts are sent in one piece: a copy costs less than the kernel's handling of parts.
 ssize_t send_parts(int descriptor, std::span<const iovec> parts, std::size_t total) {
   if (parts.size() == 1) return send_bytes(descriptor, parts[0].iov_base, total);
   if (total <= kGatheredBytesMax) {
@@ -126,7 +126,7 @@ class Stream::Kept {
   }
   void drop_front(std::size_t bytes) { begin_ += bytes; }
 
-  // Where the next read goes; `grow` then says how much came.
+  // The buffer for the next read; `grow` then adds the number of bytes read.
   std::span<std::byte> tail() {
     reserve(kKeptRoomBytes);
     return {room_.get() + end_, capacity_ - end_};
@@ -194,7 +194,7 @@ bool Stream::deliver(std::span<const std::byte> bytes) {
   return true;
 }
 
-// What the handler has not used; where it has begun TLS with this call, that is TLS.
+// Keeps the bytes that the handler has not used; if it has begun TLS with this call, they are TLS.
 void Stream::keep(std::span<const std::byte> bytes) {
   if (!ready_) {
     tls_->feed(bytes);
@@ -354,8 +354,8 @@ bool Stream::read_once() {
     const TlsResult got = tls_->read(target);
     if (got.status == TlsStatus::kWantRead) return false;
     if (got.status == TlsStatus::kWantWrite) {
-      // A change of keys that the peer has asked for goes first. What came behind it may lie with
-      // OpenSSL already, and nothing else would tell that it is to be read.
+      // A change of keys that the peer has requested goes first. Later bytes may be in OpenSSL
+      // already, and no event would trigger their read.
       read_awaits_room_ = true;
       arm_write_event();
       return false;
@@ -423,7 +423,7 @@ WriteResult Stream::write_tls(std::span<const iovec> parts, std::size_t asked) {
   const TlsResult sent = tls_->write(parts, loop_.record_scratch());
   if (sent.status != TlsStatus::kOk && sent.status != TlsStatus::kWantWrite) {
     WriteResult failed = write_failed(reason_of(sent, *tls_), sent.os_error);
-    failed.bytes = sent.bytes;  // of the records before the one that did not go
+    failed.bytes = sent.bytes;  // bytes of the records before the failed one
     bytes_written_ += sent.bytes;
     return failed;
   }

@@ -2,7 +2,7 @@
 // through a StreamHandler and go by write(). Confined to its loop's thread.
 //
 // It costs about 300 bytes and a registration in the kernel while idle: no buffers, no timer. The
-// owner looks at last_activity() in a sweep of its own.
+// owner checks last_activity() in a sweep of its own.
 //
 // Why libevent's raw events and none of its streams: docs/decisions/0020.
 // Lifetime: the owner embeds it or holds it by unique_ptr, and may destroy it at any time, also
@@ -43,13 +43,13 @@ enum class CloseReason : std::uint8_t {
 };
 std::string_view to_string(CloseReason reason);
 
-// What a stream tells its owner.
+// Events of a stream for its owner.
 class StreamHandler {
  public:
-  // Bytes came. Returns how many of them were used; the rest is kept by the stream and presented
-  // again, in front of what comes next, or when resume_reading() is called. `bytes` is valid
-  // until the call returns. A stream that keeps Stream::kKeptBytesMax (or what its handler has set)
-  // reads no more until kept bytes are used. What is returned does not count where the stream was
+  // Handles received bytes. Returns how many of them were used; the rest is kept by the stream and
+  // presented again, in front of what comes next, or when resume_reading() is called. `bytes` is
+  // valid until the call returns. A stream that keeps Stream::kKeptBytesMax (or what its handler
+  // has set) reads no more until kept bytes are used. The result is ignored if the stream was
   // closed or destroyed.
   virtual std::size_t on_data(Stream& stream, std::span<const std::byte> bytes) = 0;
   // After a write that took less than all: the socket takes more now.
@@ -60,9 +60,9 @@ class StreamHandler {
   virtual void on_error(Stream& stream, CloseReason reason, int os_error) = 0;
   // TLS only: the handshake is done, before any on_data. Writing may start.
   virtual void on_ready(Stream&) {}
-  // Where the next read shall go; empty: into the loop's scratch. Asked right before a read while
-  // no bytes are kept; on_data follows with what came, a prefix of it. It must not close or destroy
-  // the stream.
+  // Returns the buffer of the next read; empty: the loop's scratch. Called right before a read
+  // while no bytes are kept; on_data follows with the received bytes, a prefix of it. It must not
+  // close or destroy the stream.
   virtual std::span<std::byte> read_buffer(Stream&) { return {}; }
 
  protected:
@@ -95,29 +95,30 @@ class Stream : private DeferredNode {
          TlsSessionPointer tls);
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
-  // Closes at once. Bytes taken by write() are still sent by the kernel, unless the peer has sent
-  // some that were not read (then it is reset), or the last write() took not all: under TLS a part
-  // of what it took waits in a record then. close_gracefully cares for both.
+  // Closes immediately. The kernel still sends bytes taken by write(), with two exceptions: the
+  // peer has sent bytes that were not read (then the connection is reset), or the last write() did
+  // not take all: under TLS a part of the taken bytes waits in a record then. close_gracefully
+  // handles both.
   ~Stream();
 
   void set_handler(StreamHandler* handler) { handler_ = handler; }
 
-  // Goes on under TLS, as if it had been made so: on_ready comes when the handshake is done. What
-  // was read and not used is the beginning of it: in on_data, what the call leaves unused. False
-  // where memory is out; the stream is as it was then. REQUIRES: open, plain, well, with nothing
-  // unsent; `tls` is of a server.
+  // Switches to TLS, as if it had been made so: on_ready comes when the handshake is done. Bytes
+  // that were read and not used are its beginning: in on_data, those that the call leaves unused.
+  // False if memory is out; the stream is unchanged then. REQUIRES: open, plain, well, with nothing
+  // unsent; `tls` is a server's.
   bool start_tls(TlsSessionPointer tls);
 
-  // Writes what the socket takes now: one system call (under TLS: records of at most 16 KiB,
+  // Writes as much as the socket takes now: one system call (under TLS: records of at most 16 KiB,
   // several parts in one record). Copies nothing that it does not take: the caller keeps the rest,
-  // offset by `bytes`, and goes on in on_writable. At most IOV_MAX parts are sent at once. Empty
-  // input is kAll. REQUIRES: open, shutdown_write not called; under TLS, on_ready has come.
+  // offset by `bytes`, and goes on in on_writable. At most IOV_MAX parts are sent in one call.
+  // Empty input is kAll. REQUIRES: open, shutdown_write not called; under TLS, on_ready has come.
   WriteResult write(std::span<const iovec> parts);
   WriteResult write(std::string_view bytes);
-  // After write() returned kError: reading goes on as it was, for what the peer sent before it
-  // closed or reset the connection (an answer to a request that it did not want to read); on_eof or
-  // on_error follows, and the end is no proof that all has come. False where nothing can be read
-  // any more: under TLS, or at the end.
+  // After write() returned kError: continues reading unchanged, for bytes that the peer sent before
+  // it closed or reset the connection (a response to a request that it did not want to read).
+  // on_eof or on_error follows, and the end is no proof that all has come. False if nothing can be
+  // read any more: under TLS, or at the end.
   bool read_rest();
 
   // Stops and starts reading. After resume_reading() kept bytes are presented first, from the
@@ -137,7 +138,7 @@ class Stream : private DeferredNode {
   void abort();
   // In on_error, after kTlsPlainHttp: says this as it is, and closes gracefully.
   void refuse_plain(std::string_view answer);
-  // Closes at once, as destruction does.
+  // Closes immediately, as destruction does.
   void close();
   bool is_open() const { return static_cast<bool>(socket_); }
   // Read to the end (on_eof was called or is due).
@@ -177,9 +178,9 @@ class Stream : private DeferredNode {
   std::string_view certificate_fault() const;
   std::uint64_t bytes_read() const { return bytes_read_; }
   std::uint64_t bytes_written() const { return bytes_written_; }
-  // Of these, those that have not arrived at the peer (SIOCOUTQ). Asks the kernel, which takes far
-  // more than it sends and takes more only when a good part has gone: bytes_written() alone does
-  // not tell a slow peer from one that takes nothing. 0 on a closed stream.
+  // The written bytes that have not arrived at the peer (SIOCOUTQ). Asks the kernel, which takes
+  // far more than it sends and takes more only when a good part has gone: bytes_written() alone
+  // does not tell a slow peer from one that takes nothing. 0 on a closed stream.
   std::uint64_t bytes_in_kernel() const;
   // Bytes that the kernel has taken and that have not left this machine (SIOCOUTQNSD). 0 for
   // AF_UNIX, where the kernel does not tell, and on a closed stream.
@@ -214,14 +215,14 @@ class Stream : private DeferredNode {
   enum class Owed : std::uint8_t {
     kNothing,
     kRoom,  // a write took less than all
-    kSent,  // all that was written is to be sent: the kernel was told so
+    kSent,  // all written bytes are to be sent: the kernel was notified
   };
   static void on_read_event(int descriptor, short what, void* context);
   static void on_write_event(int descriptor, short what, void* context);
   static void on_resumed(DeferredNode& node);
   static void on_share(DeferredNode& node);
 
-  // What calls the handler returns false where the stream is closed or destroyed afterwards.
+  // Calls the handler. Returns false if the stream is closed or destroyed afterwards.
   template <typename Call>
   bool call_handler(Call call);
   bool drive_handshake();

@@ -9,7 +9,7 @@ namespace encore::net {
 namespace {
 
 #if defined(ENCORE_ADDRESS_SANITIZER) || defined(ENCORE_THREAD_SANITIZER)
-// The sanitizers look at the bytes that pass through glibc's.
+// The sanitizers check the bytes that pass through glibc's.
 constexpr auto* recv_at_once = ::recv;
 constexpr auto* send_at_once = ::send;
 constexpr auto* sendmsg_at_once = ::sendmsg;

@@ -19,7 +19,7 @@ struct Syscalls {
   int (*socket)(int family, int type, int protocol);
 };
 
-// What net/ calls through. Global: reads of it are not synchronised.
+// The system calls of net/. Global: reads of it are not synchronised.
 extern Syscalls syscalls;
 
 }  // namespace encore::net

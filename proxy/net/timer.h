@@ -22,8 +22,8 @@ class Timer {
   // Calls once, never before `delay` has passed since this very moment, however late in the loop's
   // turn it is; replaces what was started before.
   void start(Nanoseconds delay);
-  // Calls each `interval`, from one to the next as exactly. What fell out because the loop was busy
-  // is not caught up on.
+  // Calls each `interval`, from one to the next as exactly. Calls missed because the loop was busy
+  // are not made up for.
   void start_periodic(Nanoseconds interval);
   void cancel();
   bool is_running() const { return running_; }

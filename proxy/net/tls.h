@@ -22,15 +22,15 @@ struct TlsSessionDeleter {
 };
 using TlsSessionPointer = std::unique_ptr<TlsSession, TlsSessionDeleter>;
 
-// What a handshake has come to. The views hold as long as the session.
+// Result of a handshake. The views are valid as long as the session.
 struct TlsFacts {
   std::string_view version;      // "TLSv1.3"
   std::string_view cipher;       // "TLS_AES_128_GCM_SHA256"
   std::string_view server_name;  // as the client has said it; empty: it has not
   std::string_view alpn;         // empty: none
   bool resumed = false;
-  // Of the client's certificate, where one was asked for and shown; "CN=..." (RFC 2253) and the
-  // SHA-256 of the whole in hexadecimal digits.
+  // Properties of the client's certificate, if one was requested and shown: "CN=..." (RFC 2253) and
+  // the SHA-256 of the whole in hexadecimal digits.
   std::string subject = {};
   std::string fingerprint = {};
 };

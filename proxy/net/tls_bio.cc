@@ -15,7 +15,7 @@ struct State {
   int descriptor = -1;
   bool ended = false;
   std::vector<std::byte> fed = {};  // given first
-  std::size_t given = 0;            // of it
+  std::size_t given = 0;            // bytes of it
   int reads_left = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a handshake of OpenSSL's has come to. For net/ only.
+// Result of a handshake of OpenSSL. For net/ only.
 #pragma once
 
 #include "proxy/net/tls.h"

@@ -18,7 +18,7 @@ namespace {
 
 using Names = std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)>;
 
-// Where the certificate of the key stands; the size of the chain: nowhere.
+// Returns the index of the key's certificate; the size of the chain: it has none.
 std::size_t place_of(EVP_PKEY* key, const std::vector<OpenSsl<X509>>& chain) {
   const auto found = std::ranges::find_if(
       chain, [key](const auto& each) { return X509_check_private_key(each.get(), key) == 1; });
@@ -39,7 +39,7 @@ std::string_view text_of(const ASN1_STRING* text) {
           static_cast<std::size_t>(ASN1_STRING_length(text))};
 }
 
-// Of hosts; a certificate without any has the common name of its subject, as it was once.
+// Names of hosts; a certificate without any has the common name of its subject, as was once usual.
 std::vector<std::string> names_of(const X509* certificate) {
   std::vector<std::string> names;
   const auto add = [&names](std::string_view text) {

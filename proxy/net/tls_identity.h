@@ -18,9 +18,9 @@ struct TlsIdentity {
     std::string key;          // PEM
     std::string ocsp;         // DER; empty: none
   };
-  // Reads and checks the files of a pair. Errors show the file and what is wrong: not to be read,
-  // no PEM, a key that is not the certificate's or that others can read, not valid at `now`, a
-  // chain that is not in order, a staple that is not of this certificate.
+  // Reads and checks the files of a pair. Errors show the file and the fault: unreadable, not PEM,
+  // a key that is not the certificate's or that others can read, not valid at `now`. Also a chain
+  // that is not in order, and a staple of another certificate.
   static Result<TlsIdentity> load(const Files& files, WallTime now);
 
   std::string certificate_file;

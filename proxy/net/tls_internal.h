@@ -1,4 +1,4 @@
-// What the units of TLS share. For these only.
+// Shared parts of the units of TLS. For these only.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -14,7 +14,7 @@ namespace encore::net {
 // OpenSSL's oldest queued error as one line, without its codes.
 std::string openssl_error();
 
-// What clients and servers have in common. Null where memory is out.
+// Creates a context with the settings that clients and servers share. Null if memory is out.
 SSL_CTX* new_context(const SSL_METHOD* method);
 
 // The sessions that a client may take up again, one a peer. Thread-safe.

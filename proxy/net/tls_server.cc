@@ -21,13 +21,13 @@ namespace encore::net {
 // One or more certificates, of different kinds of keys, that answer for the same names.
 struct TlsServer::Context {
   OpenSsl<SSL_CTX> ssl;
-  const TlsServer* server = nullptr;  // whose it is
+  const TlsServer* server = nullptr;  // its owner
   std::vector<const TlsIdentity*> members;
 };
 
 namespace {
 
-// ---- what OpenSSL asks in the midst of a handshake
+// ---- callbacks of OpenSSL during a handshake
 
 const TlsServer::Context& context_of(const SSL* ssl) {
   return *static_cast<const TlsServer::Context*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
@@ -79,7 +79,7 @@ int on_client_hello(SSL* ssl, int* alert, void*) {
   return SSL_CLIENT_HELLO_SUCCESS;
 }
 
-// The name was looked at; the client is told so (RFC 6066 3).
+// The name was checked; the client receives a confirmation (RFC 6066 3).
 int on_server_name(SSL*, int*, void*) { return SSL_TLSEXT_ERR_OK; }
 
 int on_alpn(SSL* ssl, const unsigned char** out, unsigned char* out_size,
@@ -175,7 +175,7 @@ Result<void> set_callbacks(TlsServer::Context& context) {
   return {};
 }
 
-// ---- what a context is made of
+// ---- settings of a context
 
 // With TLS 1.2 only what has forward secrecy and authenticates what it encrypts. The server's order
 // counts, but for clients that have no instructions for AES and say so by theirs.
@@ -183,7 +183,7 @@ constexpr const char* kCiphers12 = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr const char* kCiphers13 =
     "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 constexpr const char* kGroups = "X25519:P-256";
-// Of what is in a ticket, in seconds.
+// Lifetime of the session in a ticket, in seconds.
 constexpr long kSessionSeconds = 2L * 60 * 60;
 
 std::unexpected<Error> openssl_fault(const std::string& what) {
@@ -218,9 +218,9 @@ Result<void> set_client_verify(SSL_CTX* ssl, const TlsServer::Options& options) 
   return {};
 }
 
-// What a ticket is good for: the same names, and the same authorities of clients. With another set
-// of either its client begins anew, so that none comes past a check that it would not pass, and
-// nobody leads it to another site of ours. A certificate that is renewed changes nothing.
+// The scope of a ticket: the same names, and the same authorities of clients. With another set of
+// either its client begins anew. So no client bypasses a check that it would not pass, and nobody
+// leads it to another site of ours. A certificate that is renewed changes nothing.
 Result<void> set_session_context(SSL_CTX* ssl, const TlsServer::Options& options,
                                  const std::vector<const TlsIdentity*>& members) {
   std::string text = "encore\n" + std::to_string(static_cast<int>(options.client_verify)) + "\n";

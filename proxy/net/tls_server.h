@@ -35,7 +35,7 @@ class TlsServer : public std::enable_shared_from_this<TlsServer> {
   };
   enum class ClientVerify : std::uint8_t {
     kOff,
-    kRequest,  // who shows none comes in; one that is not to be trusted does not
+    kRequest,  // a client without one is accepted; one with an untrusted one is not
     kRequire,
   };
   struct Options {
@@ -50,7 +50,7 @@ class TlsServer : public std::enable_shared_from_this<TlsServer> {
     std::shared_ptr<TlsTickets> tickets = {};
     WallTime now{};
   };
-  // What is known of a certificate.
+  // Properties of a certificate.
   struct Certificate {
     std::string file;
     std::vector<std::string> names;  // lower case
@@ -79,8 +79,8 @@ class TlsServer : public std::enable_shared_from_this<TlsServer> {
   TlsSessionPointer session_showing(std::string_view certificate) const;
   const std::vector<Certificate>& certificates() const { return certificates_; }
 
-  // What OpenSSL asks. What answers for a name (lower case; empty: none was said); null: it is
-  // refused.
+  // For OpenSSL's callbacks. Returns the context for a name (lower case; empty: none was given);
+  // null: it is refused.
   struct Context;
   const Context* find(std::string_view name) const;
   const std::string& alpn() const { return alpn_; }

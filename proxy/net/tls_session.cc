@@ -17,14 +17,15 @@
 namespace encore::net {
 namespace {
 
-// Of the socket in one call: enough for a record that lies there. What a peer sends beside data
-// (KeyUpdate, RFC 8446 4.6.3) OpenSSL takes in for as long as there is more of it, and others wait.
+// Reads of the socket in one call: enough for a record that lies there. OpenSSL reads a peer's
+// messages other than data (KeyUpdate, RFC 8446 4.6.3) for as long as there are more, while others
+// wait.
 constexpr int kReadsPerCall = 2;
 constexpr std::size_t kRecordBytes = 16 * 1024;
 // OpenSSL reads only the length of an encrypted record that waits, once more. If it ever read the
 // rest, it would find these zeros.
 constexpr std::array<std::byte, kRecordBytes> kNothing{};
-// Of one write(): a fast peer's socket takes for ever, and others wait.
+// Limit of one write(): a fast peer's socket accepts bytes for ever, while others wait.
 constexpr std::size_t kTurnBytes = 1024 * 1024;
 
 // Copies from the front of `parts` behind `skip` bytes until `into` is full.
@@ -44,7 +45,7 @@ std::size_t gather(std::span<const iovec> parts, std::size_t skip, std::span<std
   return filled;
 }
 
-// What goes into the next record: as it lies there, where one part is enough for it.
+// Returns the bytes for the next record: in place, if one part is enough for it.
 std::span<const std::byte> next_record(std::span<const iovec> parts, std::size_t skip,
                                        std::span<std::byte> room) {
   for (std::size_t i = 0, before = skip; i < parts.size(); ++i) {

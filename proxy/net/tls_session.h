@@ -54,9 +54,10 @@ class TlsSession {
   // Whether read() would get bytes without the descriptor's being readable.
   bool has_pending() const;
   // Takes bytes from the front of `parts` until the socket takes no more (kWantWrite) or all are
-  // taken (kOk). Of a record that is made and not wholly sent, which flush() sends, all bytes count
-  // as taken but the last one: with that one the caller knows that the socket has them. What
-  // follows a kWantWrite begins with the bytes that were not taken. REQUIRES: `parts` hold some.
+  // taken (kOk). If a record is made and not wholly sent, flush() sends the rest, and all its bytes
+  // except the last count as taken: with that one the caller knows that the socket has them. The
+  // call after a kWantWrite begins with the bytes that were not taken. REQUIRES: `parts` are not
+  // empty.
   TlsResult write(std::span<const iovec> parts, std::span<std::byte> record);
   // A record or a close_notify that the socket has not taken yet.
   bool has_unsent() const { return unsent_ > 0 || owes_end_; }
@@ -101,8 +102,8 @@ class TlsSession {
   std::string session_key_;
   std::size_t record_bytes_max_ = 0;  // plain bytes of a record of ours; 0: not known yet
   std::size_t unsent_ = 0;            // plain bytes of the record that is not wholly sent
-  std::size_t held_back_ = 0;         // of them, or of the one before: not counted as taken yet
-  bool owes_end_ = false;             // of a close_notify
+  std::size_t held_back_ = 0;         // bytes of it, or of the one before: not counted as taken yet
+  bool owes_end_ = false;             // a close_notify is due
   std::string unknown_name_;          // why its handshake fails; empty: it was not that
   std::string error_;
 };

@@ -97,8 +97,8 @@ Result<std::shared_ptr<TlsTickets>> TlsTickets::read(const std::string& file) {
   return tickets;
 }
 
-// Whoever comes first after its time changes the key. Where nobody has come for long, none of the
-// older ones is young enough to stay.
+// The first call after its time changes the key. After a long time without calls, none of the older
+// ones is young enough to stay.
 void TlsTickets::rotate(MonotonicTime now) {
   if (!rotates_ || now - made_ < kLife) return;
   const auto key = random_key();

@@ -1,6 +1,6 @@
-// TlsTickets: the keys of session tickets, by which clients take up again what they had without the
-// server's keeping anything. They live beside the servers (TlsServer), so that a reload breaks no
-// ticket. Thread-safe. Why tickets stay with names: docs/decisions/0240.
+// TlsTickets: the keys of session tickets, by which clients resume a session without state in the
+// server. They live outside the servers (TlsServer), so that a reload breaks no ticket.
+// Thread-safe. Why tickets stay with names: docs/decisions/0240.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ class TlsTickets {
   TlsTickets& operator=(const TlsTickets&) = delete;
   ~TlsTickets();
 
-  // What tickets are encrypted with from now on.
+  // Returns the key that encrypts tickets from now on.
   Key current(MonotonicTime now);
   struct Found {
     Key key;

@@ -17,10 +17,10 @@ namespace encore::net {
 
 class TurnShares {
  public:
-  // Measured, and therefore beside their derivation in the .cc file: bytes of one turn over plain
-  // sockets, read or written; what a byte under TLS costs beside one of those; the bounds of one
-  // connection's share; what those that wait may move of each turn, whatever the others have moved
-  // in it; and what a call costs that moves nothing.
+  // Measured, and therefore next to their derivation in the .cc file. They are the bytes of one
+  // turn over plain sockets, read or written; the cost of a byte under TLS, compared with one of
+  // those; the bounds of one connection's share; the bytes that waiting connections may move in
+  // each turn, whatever the others have moved in it; and the cost of a call that moves nothing.
   static const std::uint64_t kTurnBytes;
   static const std::uint64_t kTlsCost;
   static const std::size_t kShareMin;
@@ -40,9 +40,8 @@ class TurnShares {
     served_ += bytes;
   }
 
-  // Returns how many bytes whoever asks may write or read now. While one of the queue is called
-  // that is the rest of its share, else a share where nobody waits and the turn is not used up. 0:
-  // wait().
+  // Returns how many bytes the caller may write or read now. While one of the queue is called that
+  // is the rest of its share, else a share if nobody waits and the turn is not used up. 0: wait().
   std::size_t allowance() const {
     if (is_serving_) return share_ - std::min(share_, served_);
     return waiting_ == 0 && moved_ < kTurnBytes ? kShareMax : 0;
@@ -77,7 +76,7 @@ class TurnShares {
   DeferredList queue_;
   std::size_t waiting_ = 0;
   std::uint64_t moved_ = 0;  // in this turn, weighted by cost
-  std::size_t share_ = 0;    // of each that is served in this turn
+  std::size_t share_ = 0;    // share of each connection that is served in this turn
   std::size_t served_ = 0;   // written of it by the one that is called
   bool is_serving_ = false;
 };
