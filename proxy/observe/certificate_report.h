@@ -1,4 +1,4 @@
-// What is known of one certificate of a listener, as the pages and the log show it. A value.
+// Report of one certificate of a listener, for the pages and the log. A value.
 #pragma once
 
 #include <string>

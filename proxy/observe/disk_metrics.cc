@@ -14,7 +14,7 @@ struct Family {
   std::string_view help;
 };
 
-// What could have been stored is no disk's.
+// The size of storable responses belongs to no disk.
 std::string total_name(std::string_view counter) {
   return fmt::format("{}{}_total", counter == "storable_bytes" ? "" : "disk_", counter);
 }

@@ -1,4 +1,4 @@
-// What /metrics says of the disks. Pure, any thread.
+// Writes the metrics of the disks. Pure, any thread.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace encore::server {
 void write_disks(MetricsWriter& out, const cache::DiskStatistics& disk,
                  std::span<const disk::DiskReport> devices);
 
-// What both pages say of a device, by the name that it has in JSON.
+// A figure of a device that both pages show, by its name in JSON.
 struct DeviceFigure {
   std::uint64_t disk::DiskReport::* member;
   std::string_view name;

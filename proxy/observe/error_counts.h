@@ -23,8 +23,8 @@ class ErrorNames {
   static constexpr std::size_t kMax = 256;
   // The place of all that have none.
   static constexpr std::size_t kOther = kMax;
-  static constexpr std::size_t kDetailBytes = 64;  // of longer ones the beginning
-  // How many that have none are told apart, to say how many they are.
+  static constexpr std::size_t kDetailBytes = 64;  // longer ones are cut
+  // The number of different texts without a place that are distinguished, to count them.
   static constexpr std::size_t kClippedMax = 1024;
 
   struct Name {
@@ -47,7 +47,7 @@ class ErrorNames {
   std::set<Name> clipped_ ENCORE_GUARDED_BY(mutex_);
 };
 
-// What one worker counts. Others may read.
+// Counters of one worker; other threads may read them.
 class ErrorCounts {
  public:
   // Counts one. An empty detail is the outcome's own name: it says it all. The writer's thread.

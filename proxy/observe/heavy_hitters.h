@@ -1,6 +1,7 @@
-// HeavyHitters: which of many names weigh most, in bounded memory: Space-Saving (Metwally, Agrawal,
-// El Abbadi 2005). Of a total weight W, each name with more than W / kNames is among them; what is
-// said of a name is too much by at most its `error`. Thread-compatible.
+// HeavyHitters: the names with the most weight among many, in bounded memory: Space-Saving
+// (Metwally, Agrawal, El Abbadi 2005). With a total weight W, each name with more than W / kNames
+// is among them; the reported weight of a name is too high by at most its `error`.
+// Thread-compatible.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +16,12 @@ namespace encore::server {
 class HeavyHitters {
  public:
   static constexpr std::size_t kNames = 64;
-  static constexpr std::size_t kNameBytesMax = 128;  // of longer names the beginning
+  static constexpr std::size_t kNameBytesMax = 128;  // longer names are cut
 
   struct Item {
     std::string name;
     std::uint64_t weight = 0;
-    std::uint64_t error = 0;  // of the weight, what may have been another's
+    std::uint64_t error = 0;  // the part of the weight that may have been another's
   };
 
   void add(std::string_view name, std::uint64_t weight);

@@ -79,7 +79,8 @@ constexpr std::array<std::string_view, 4> kQuantiles = {"hit_p50", "hit_p99", "m
 constexpr std::size_t kReadings = kColumns.size() + kOutcomeCount;
 constexpr std::size_t kWidth = kReadings + kQuantiles.size();
 
-// Of the requests that ended between the two. NaN: there were none, or it is beyond all buckets.
+// Quantile of the requests that ended between the two. NaN: there were none, or it is beyond all
+// buckets.
 double quantile_between(const LatencySnapshot& from, const LatencySnapshot& to, double q) {
   LatencySnapshot between;
   for (std::size_t i = 0; i < kLatencyBuckets; ++i) {

@@ -1,6 +1,6 @@
-// History: what the live page draws, of the last hour each second and of the last day each minute.
-// Its memory is taken once and never grows: kSeconds + kMinutes rows of a float a column, some
-// 1.4 MiB. Pure: it is told the time. Confined to one thread.
+// History: the data of the live page's charts, for each second of the last hour and each minute of
+// the last day. Its memory is taken once and never grows: kSeconds + kMinutes rows of a float a
+// column, some 1.4 MiB. Pure: it receives the time. Confined to one thread.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@
 
 namespace encore::server {
 
-// What is kept, each by its name: differences of counters over the row's time ("requests:" and the
+// Names of the columns. They are differences of counters over the row's time ("requests:" and the
 // outcome, and others), gauges as they were at its end, and quantiles of the requests that ended in
-// it, in seconds, where there were any.
+// it, in seconds, if there were any.
 std::vector<std::string> history_columns();
 
 class History {
@@ -42,7 +42,7 @@ class History {
   // All that rows are made from, at one moment.
   struct Reading {
     std::vector<double> values;
-    std::array<LatencySnapshot, 2> latency;  // of hits and misses
+    std::array<LatencySnapshot, 2> latency;  // for hits and misses
     std::int64_t time_ms = 0;
   };
   // A ring of rows.

@@ -20,7 +20,7 @@ void add_all(std::array<std::uint64_t, Size>& sums, const std::array<Counter, Si
   for (std::size_t i = 0; i < Size; ++i) sums[i] += counts[i].get();
 }
 
-// The first value of `Kind` that is told.
+// `first`: the first value of `Kind` that is written.
 template <typename Kind, std::size_t Size>
 void write(MetricsWriter& out, std::string_view name, std::string_view label, std::string_view help,
            const std::array<std::uint64_t, Size>& counts, std::size_t first = 0) {

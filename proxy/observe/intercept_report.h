@@ -1,4 +1,4 @@
-// What is known of the hosts that are decrypted, as the pages show it. A value.
+// Report of the hosts that are decrypted, for the pages. A value.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct InterceptReport {
     std::int64_t seconds_left = 0;  // for which it goes through unread; 0: it is decrypted
   };
   std::uint64_t rejected = 0;    // those that go through unread now
-  std::vector<Rejected> newest;  // of all, as many as fit on a page
+  std::vector<Rejected> newest;  // the newest of all, as many as fit on a page
 };
 
 }  // namespace encore::server

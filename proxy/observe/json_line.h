@@ -70,7 +70,7 @@ class JsonLine {
 
   std::string& out_;
   char* at_ = nullptr;   // in what `out` has room for
-  char* end_ = nullptr;  // of that
+  char* end_ = nullptr;  // end of that
 };
 
 }  // namespace encore::server

@@ -15,7 +15,7 @@ std::int64_t milliseconds(WallTime time) {
   return std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
-// What peers have sent need not be UTF-8.
+// Text that peers have sent need not be UTF-8.
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -1,5 +1,5 @@
-// What the live page shows beside the counters, and the JSON that it asks for. Pure. Any thread.
-// Why the page polls: docs/decisions/0280.
+// Data of the live page in addition to the counters, and the JSON that it requests. Pure. Any
+// thread. Why the page polls: docs/decisions/0280.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace encore::server {
 
 struct LiveStatus {
-  std::string name;  // of the machine
+  std::string name;  // name of the machine
   bool ready = true;
   bool token_needed = false;  // to purge
   struct Reload {
@@ -31,7 +31,7 @@ struct LiveStatus {
   HeavyHitters hosts_by_bytes;
   HeavyHitters hosts_by_hits;
   Nanoseconds rotate_after{};  // 0: by count alone
-  std::int64_t now_ms = 0;     // of the history's clock
+  std::int64_t now_ms = 0;     // by the history's clock
 };
 
 // {"process": ..., "stats": what /api/stats says at the same moment, "history": of the rows that
@@ -39,7 +39,7 @@ struct LiveStatus {
 std::string live_json(const LiveStatus& live, const Snapshot& snapshot,
                       const ProcessStatus& process, const History& history, std::int64_t since_ms);
 
-// What is known of one outcome: its reasons with their counts, and the latest requests.
+// Report of one outcome: its reasons with their counts, and the latest requests.
 std::string outcome_json(Outcome outcome, std::uint64_t requests, const OutcomeReport& report);
 
 }  // namespace encore::server

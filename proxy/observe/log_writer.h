@@ -1,7 +1,7 @@
 // The one thread that writes logs. Workers collect records in a buffer of their own and hand the
-// whole buffer over (LogBuffer::append does so at 64 KiB, the worker's tick each second), so that
-// a record costs a worker no lock and no system call. What is written together is in the order of
-// the records' times, whichever worker it is of. Thread-safe.
+// whole buffer over (LogBuffer::append does so at 64 KiB, the worker's tick each second), so that a
+// record costs a worker no lock and no system call. Records that are written together are in the
+// order of their times, whichever worker they come from. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -69,13 +69,13 @@ class LogWriter {
   void report_loss();
 
   const std::string path_;
-  // Of the thread that writes.
+  // State of the thread that writes.
   std::string unwritten_;        // by the last write, which failed; from the beginning of a line
-  std::size_t begun_bytes_ = 0;  // of these, written before: a part of that line
+  std::size_t begun_bytes_ = 0;  // those written before: a part of that line
   bool fails_ = false;           // and that was said
   bool gave_up_ = false;         // the end did not wait for room
-  std::size_t share_bytes_ = 0;  // of one write
-  dev_t device_ = 0;             // of the file that is open
+  std::size_t share_bytes_ = 0;  // size of one write
+  dev_t device_ = 0;             // device of the open file
   ino_t inode_ = 0;
   int descriptor_ = -1;  // touched by open() before the thread starts, then by the thread alone
   Mutex mutex_;
@@ -100,7 +100,7 @@ class LogBuffer {
   LogBuffer& operator=(const LogBuffer&) = delete;
 
   bool enabled() const { return writer_ != nullptr; }
-  // Where the next record is appended to; call finish_record() after it.
+  // Buffer for the next record; call finish_record() after appending it.
   std::string& text() { return text_; }
   // Hands over when enough has come together. Returns how many records were dropped.
   std::size_t finish_record(WallTime time) {

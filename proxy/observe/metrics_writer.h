@@ -17,7 +17,7 @@ std::string label_value(std::string_view text);
 
 class MetricsWriter {
  public:
-  // What the samples that follow are of. Type: "counter", "gauge", "histogram".
+  // Starts the family of the samples that follow. Type: "counter", "gauge", "histogram".
   void family(std::string_view name, std::string_view type, std::string_view help) {
     fmt::format_to(std::back_inserter(out_), "# HELP encore_{} {}\n# TYPE encore_{} {}\n", name,
                    help, name, type);

@@ -1,4 +1,4 @@
-// What /metrics says of origins and their servers. Pure, any thread.
+// Writes the metrics of origins and their servers. Pure, any thread.
 #pragma once
 
 #include "proxy/observe/metrics_writer.h"

@@ -1,4 +1,4 @@
-// OriginVisit: what asking an origin has come to, as far as the log says it. A value.
+// OriginVisit: the result of a request to an origin, as far as the log shows it. A value.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace encore::server {
 
 struct OriginVisit {
   std::string address = {};  // that was connected to, with its port; empty: none, or nobody asks
-  std::string server = {};   // of an [[origin]], as the config has it; empty likewise
+  std::string server = {};   // from an [[origin]], as in the config; likewise empty
   std::string_view version = {};  // "HTTP/1.1" or "HTTP/2", of a constant; empty: no connection
   // Below 0: no connection was made for it; no head of a response came.
   Nanoseconds connect{-1};

@@ -11,12 +11,12 @@ namespace encore::server {
 namespace {
 
 constexpr Nanoseconds kInterval = std::chrono::seconds(1);
-// Of a name that a client chose, and of what is said of it.
+// Limit of a name that a client chose, and of the text about it.
 constexpr std::size_t kShownBytesMax = 512;
 
 }  // namespace
 
-// Null where it is not to be told now.
+// Returns null if it is not to be logged now.
 OriginWarnings::Reason* OriginWarnings::find(std::string&& text, MonotonicTime now) {
   const auto known = std::ranges::find(reasons_, text, &Reason::text);
   if (known != reasons_.end()) {

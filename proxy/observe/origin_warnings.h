@@ -18,7 +18,8 @@ namespace encore::server {
 
 class OriginWarnings {
  public:
-  // Of so many the last time is known. Where more occur within a second, the rest are counted only.
+  // The number of reasons with a known time. If more occur within a second, the rest are only
+  // counted.
   static constexpr std::size_t kReasonsMax = 64;
   static constexpr std::size_t kForwardReasonsMax = 8;
 
@@ -40,7 +41,7 @@ class OriginWarnings {
 
   const std::size_t reasons_max_;
   std::vector<Reason> reasons_;
-  std::uint64_t untold_ = 0;  // of reasons that found no place
+  std::uint64_t untold_ = 0;  // number of reasons that found no place
 };
 
 }  // namespace encore::server

@@ -1,5 +1,5 @@
-// What became of a request: the one enum from which the access log, the counters and the
-// Cache-Status field are written. Each row says the name (log, metrics) and the class.
+// Outcome of a request: the one enum from which the access log, the counters and the Cache-Status
+// field are written. Each row has the name (log, metrics) and the class.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace encore::server {
 
-// Where the response came from, for hit ratios.
+// Source of the response, for hit ratios.
 enum class OutcomeClass : std::uint8_t { kHit, kMiss, kPass, kError };
 inline constexpr std::size_t kOutcomeClassCount = 4;
 inline constexpr std::array<std::string_view, kOutcomeClassCount> kOutcomeClassNames = {

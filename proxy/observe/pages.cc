@@ -386,7 +386,7 @@ Json disk_json(const Snapshot& snapshot) {
   return out;
 }
 
-// What a label's value is in PromQL: "client-connections".
+// Converts a label's value for PromQL: "client-connections".
 std::string slug(std::string_view name) {
   std::string text(name);
   std::ranges::replace(text, ' ', '-');
@@ -511,7 +511,7 @@ std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {
   if (snapshot.intercept) out["intercept"] = intercept_json(*snapshot.intercept);
   if (!snapshot.servers.empty()) out["servers"] = servers_json(snapshot.servers);
   if (!kernel.disk.disks.empty()) out["disk"] = disk_json(snapshot);
-  // What a server's failure says need not be UTF-8.
+  // Text about a server's failure need not be UTF-8.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -13,7 +13,7 @@
 
 namespace encore::server {
 
-// What is known of the process beside its counters.
+// Status of the process, in addition to its counters.
 struct ProcessStatus {
   Nanoseconds uptime{};
   std::size_t workers = 0;

@@ -1,5 +1,5 @@
-// PerWorker: something that each worker has a part of its own of, so that what it counts there
-// costs no other worker anything. Whoever reads it adds the parts up.
+// PerWorker: data with a separate part for each worker, so that counting costs no other worker
+// anything. Readers add the parts up.
 //
 // A part is written by its worker alone; thread-safe where parts are.
 #pragma once

@@ -2,7 +2,7 @@
 // hosts that weigh most; bounded, whatever clients ask for. One worker writes, anybody reads.
 //
 // Plain hits are sampled, one in kHitSample on average, at random distances: a hit pays for a
-// decrement. What is said of hosts counts such a sample kHitSample times.
+// decrement. The figures of hosts count such a sample kHitSample times.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct RecentRequest {
   int status = 0;
 };
 
-// What is known of one outcome.
+// Report of one outcome.
 struct OutcomeReport {
   struct Reason {
     std::string name;
@@ -40,9 +40,9 @@ struct OutcomeReport {
 class RecentRequests {
  public:
   static constexpr std::uint32_t kHitSample = 64;
-  static constexpr std::size_t kLatest = 20;     // of each outcome, as many as are shown
+  static constexpr std::size_t kLatest = 20;     // per outcome, as many as are shown
   static constexpr std::size_t kReasons = 24;    // likewise; further ones count as "other"
-  static constexpr std::size_t kUrlBytes = 512;  // of longer ones the beginning
+  static constexpr std::size_t kUrlBytes = 512;  // longer ones are cut
   static constexpr std::size_t kReasonBytes = 64;
 
   RecentRequests();
@@ -59,7 +59,7 @@ class RecentRequests {
     Outcome outcome = Outcome::kInternal;
     std::string_view reason = {};  // "": the outcome says it all
     std::string_view method = {};
-    std::string_view host = {};  // where the target does not name it
+    std::string_view host = {};  // if the target does not name it
     std::string_view target = {};
     int status = 0;
     std::uint64_t body_bytes = 0;

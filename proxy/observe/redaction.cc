@@ -56,7 +56,7 @@ bool Redaction::is_secret(std::string_view name) const {
 }
 
 std::string_view Redaction::url(std::string_view url, std::string& storage) const {
-  std::size_t copied = 0;  // of the URL, and storage has what stands for it
+  std::size_t copied = 0;  // bytes of the URL copied; storage has the replacements
   const auto hide = [&](std::size_t begin, std::size_t end) {
     if (copied == 0) storage.clear();
     storage.append(url, copied, begin - copied);

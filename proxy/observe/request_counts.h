@@ -1,5 +1,5 @@
-// What is counted of the requests of one listener, and of those that one rule holds for. One part a
-// worker, see PerWorker.
+// Counters of the requests of one listener, and of those that match one rule. One part per worker,
+// see PerWorker.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace encore::server {
 
 struct RuleCounts {
   std::array<Counter, kOutcomeClassCount> requests;  // by OutcomeClass
-  Counter responses;                                 // of origins that were treated as it says
+  Counter responses;                                 // origin responses that it applied to
 
   void count(OutcomeClass group) { requests[static_cast<std::size_t>(group)].add(); }
 };
@@ -26,7 +26,7 @@ struct ListenerCounts {
   Counter sent_bytes;
   Counter received_bytes;
   Counter accepted;  // connections
-  Counter open;      // of these, now
+  Counter open;      // those open now
 
   void count(OutcomeClass group, std::uint64_t sent) {
     requests[static_cast<std::size_t>(group)].add();
@@ -34,7 +34,8 @@ struct ListenerCounts {
   }
 };
 
-// What one worker counts of a listener. It is kept by whoever counts, whatever a reload does.
+// Counters of a listener in one worker. A unit that counts keeps its reference, whatever a reload
+// does.
 using ListenerPart = std::shared_ptr<ListenerCounts>;
 inline ListenerPart part_of(const std::shared_ptr<PerWorker<ListenerCounts>>& counts,
                             std::size_t worker) {

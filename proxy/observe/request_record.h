@@ -1,7 +1,7 @@
-// RequestRecord: what a request has come to, as it is counted, logged and told. It is made where
-// the request comes in, filled as things happen, and handed to the RequestLog once, when the last
-// byte has gone or its client has. LogValue: what the access log shows of it, field by field. Both
-// are values, whose views and pointers are borrowed (docs/decisions/0461).
+// RequestRecord: the result of a request, for counters, logs and pages. It is made when the request
+// arrives, filled as things happen, and handed to the RequestLog once, when the last byte has gone
+// or its client has. LogValue: the access log's values of it, field by field. Both are values,
+// whose views and pointers are borrowed (docs/decisions/0461).
 #pragma once
 
 #include <cstdint>
@@ -42,12 +42,12 @@ struct RequestRecord {
   std::uint64_t taken_bytes = 0;       // content that came from the client
   Nanoseconds first_byte{-1};          // from `started`; below 0: with the last one
   const OriginVisit* visit = nullptr;  // null: nobody was asked for it
-  std::string_view content_type;       // of the response
-  std::string_view user;               // who has logged in; empty: nobody
-  const ClientTls* tls = nullptr;      // of its client with us; null: none
+  std::string_view content_type;       // type of the response
+  std::string_view user;               // the authenticated user; empty: none
+  const ClientTls* tls = nullptr;      // the client's connection to us; null: none
   bool intercepted = false;            // it came inside a CONNECT that is decrypted
   bool through_parent = false;         // the origin is another proxy
-  ListenerCounts* listener = nullptr;  // where it is counted; null: nowhere
+  ListenerCounts* listener = nullptr;  // counters for it; null: none
   const Rule* rule = nullptr;          // that holds for it; null: none
   std::string_view listener_name;      // as the config names it
   std::string_view request_id;         // empty: it has none

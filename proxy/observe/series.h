@@ -1,7 +1,6 @@
 // Names that have series of their own in /metrics: a bounded number, whatever a configuration has.
-// What is beyond the bound is counted together, under the name "other". Whoever has a series keeps
-// it over a reload, with what was counted, as long as its name is there. Why the rest has one name:
-// docs/decisions/0292.
+// Names beyond the bound are counted together, under the name "other". A series and its counts
+// survive a reload as long as its name is there. Why the rest has one name: docs/decisions/0292.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +27,8 @@ struct SeriesBounds {
 class SeriesNames {
  public:
   SeriesNames() = default;
-  // The first `most` of the names, those first that `before` has; null: there is none before.
-  // What is called "other" itself is counted under that.
+  // The first `most` of the names, those first that `before` has; null: there is none before. A
+  // name that is itself "other" is counted under that.
   SeriesNames(std::span<const std::string> names, std::size_t most, const SeriesNames* before);
 
   bool has(std::string_view name) const { return own_.contains(name); }
@@ -63,7 +62,7 @@ class SeriesTable {
     }
   }
 
-  // Where it is counted.
+  // Returns the counters of the name.
   const Parts& of(std::string_view name) const {
     const auto found = own_.find(name);
     return found == own_.end() ? others_ : found->second;

@@ -1,4 +1,4 @@
-// What is counted of listeners, rules and errors, each by its name, and what has no series of its
+// Counters of listeners, rules and errors, each by its name, and of names without series of their
 // own in /metrics. Values.
 #pragma once
 
@@ -45,12 +45,12 @@ struct ClippedSeries {
   std::size_t errors = 0;  // at most ErrorNames::kClippedMax
 };
 
-// Of each kind those with series of their own, and "other" where there are others.
+// For each kind, those with series of their own, and "other" if there are others.
 struct SeriesReport {
   std::vector<ListenerReport> listeners;
   std::vector<RuleReport> rules;
   std::vector<ErrorReport> errors;
-  ServerSums other_servers;  // of those that have none
+  ServerSums other_servers;  // sums of servers without series
   ClippedSeries clipped;
 };
 

@@ -54,7 +54,7 @@ inline constexpr std::array kServerFailureNames = {
 inline constexpr std::size_t kServerFailureCount = kServerFailureNames.size();
 
 // Upper bounds of the buckets of response times, in seconds: from a server next to us to one that
-// is about to be given up.
+// is about to time out.
 inline constexpr std::array kAnswerBounds = {0.0005,
                                              0.001,
                                              0.0025,
@@ -126,8 +126,8 @@ class ServerCounters {
   Failure failure_ ENCORE_GUARDED_BY(mutex_);
 };
 
-// Where a worker counts what becomes of its requests to a server: with the server, and where that
-// has no series of its own, with all others that have none. Both are borrowed.
+// Counters of one upstream server in a worker: its own, and those of the servers without series if
+// it has none. Both are borrowed.
 class ServerTally {
  public:
   ServerTally() = default;

@@ -1,4 +1,4 @@
-// What is known of one server of an origin, as the pages show it. A value.
+// Report of one server of an origin, for the pages. A value.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct ServerReport {
   std::string origin;          // host and path, as they are configured
   std::string server;          // "http://host:port"
   std::string_view standing;   // "up", "aside", "down"
-  std::uint32_t requests = 0;  // under way
+  std::uint32_t requests = 0;  // in progress
   ServerSums sums = {};
   ServerCounters::Failure last_failure = {};
   // Whether it and its origin have series of their own in /metrics.

@@ -36,7 +36,7 @@ struct TriedReport {
   std::uint64_t bytes_requested = 0;
   std::uint64_t bytes_missed = 0;
   std::uint64_t bytes_written = 0;
-  double weight = 1;  // of its cost, beside the others'
+  double weight = 1;  // relative to the others' cost
 };
 struct TuningReport {
   double rate = 0;
@@ -47,15 +47,15 @@ struct TuningReport {
   const TriedReport* best_at(double price) const;
 };
 
-// What one policy would have come to.
+// Simulated result of one policy.
 struct ShadowReport {
   std::string name;
   std::string admission;
   std::string eviction;
-  std::uint64_t capacity_bytes = 0;  // of the whole cache
+  std::uint64_t capacity_bytes = 0;  // size of the whole cache
   cache::ShadowCounts sampled;
-  cache::ShadowCounts estimated;  // of all requests
-  cache::ShadowCounts in_force;   // what the cache itself has done with the same requests
+  cache::ShadowCounts estimated;  // counts of all requests
+  cache::ShadowCounts in_force;   // results of the cache itself with the same requests
   cache::ShadowShare object_hit_ratio;
   cache::ShadowShare byte_hit_ratio;
   std::uint64_t objects = 0;  // in the sample's cache
@@ -71,7 +71,7 @@ struct ShadowReports {
 
 class ShadowCaches {
  public:
-  // Requests that wait for the thread at most, in parts of what a worker hands over at once.
+  // Maximum of requests that wait for the thread, in parts that a worker hands over in one call.
   static constexpr std::size_t kPartRequests = 512;
   static constexpr std::size_t kPartsMax = 256;
 
@@ -112,16 +112,16 @@ class ShadowCaches {
   // By which workers choose, and under which number what they hand over is taken.
   struct Settings {
     std::uint64_t number = 0;
-    double rate = 0;  // of the keys; 0: nothing is wanted
+    double rate = 0;  // share of the keys; 0: no sample
   };
   Settings settings() const;
 
   struct Part {
-    std::uint64_t number = 0;  // of the settings that it was gathered under
-    cache::ShadowCounts all;   // what the worker's requests came to, those of the sample included
-    std::vector<cache::ShadowRequest> requests;  // of the sample
+    std::uint64_t number = 0;  // number of the settings that it was gathered under
+    cache::ShadowCounts all;   // counts of the worker's requests, including the sample
+    std::vector<cache::ShadowRequest> requests;  // requests of the sample
   };
-  // What is of other settings than the present ones, or finds too much waiting, is dropped.
+  // Drops a part of other settings than the present ones, or if too much is waiting.
   void take(Part part);
 
   ShadowReports report(MonotonicTime now) const;
@@ -162,14 +162,14 @@ class ShadowCaches {
   std::thread thread_;  // not joinable: none was needed yet
 };
 
-// What one worker saw. Confined to it.
+// Samples of one worker. Confined to it.
 class ShadowTap {
  public:
   // Both are borrowed; `caches` may be null: nothing is wanted.
   ShadowTap(ShadowCaches* caches, const WorkerStats& stats) : caches_(caches), stats_(stats) {}
 
   bool is_on() const { return sample_.has_value(); }
-  // Takes the present settings of the caches. What was gathered under others is handed over first.
+  // Takes the present settings of the caches. Requests gathered under others are handed over first.
   void follow();
 
   enum class Served : std::uint8_t { kFresh, kValidated, kMissed };
@@ -177,8 +177,7 @@ class ShadowTap {
     Served served = Served::kMissed;
     std::uint64_t sent_bytes = 0;
   };
-  // Counts a request. Whether its key is in the sample: then add() is to be told of it. REQUIRES:
-  // is_on().
+  // Counts a request. True if its key is in the sample: then pass it to add(). REQUIRES: is_on().
   bool count(const filter::Hash128& key, const Seen& seen) {
     ++part_.all.requests;
     part_.all.bytes_requested += seen.sent_bytes;

@@ -1,5 +1,4 @@
-// What is told of the caches that are simulated: as JSON, as metrics and for people. Pure; any
-// thread.
+// Writes the results of the simulated caches: as JSON, as metrics and for people. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Snapshot: all counters of the process at one moment, summed over the workers. What /metrics and
-// /api/stats are written from. A value; thread-compatible.
+// Snapshot: all counters of the process at one moment, summed over the workers. /metrics and
+// /api/stats are written from it. A value; thread-compatible.
 #pragma once
 
 #include <array>
@@ -56,7 +56,7 @@ struct PowersOfTwo {
 struct Snapshot {
   std::array<std::uint64_t, kOutcomeCount> requests{};
   std::array<LatencySnapshot, kOutcomeClassCount> latency;
-  std::array<SizeSnapshot, kOutcomeClassCount> sizes;  // of bodies, as clients had them
+  std::array<SizeSnapshot, kOutcomeClassCount> sizes;  // sizes of bodies, as clients received them
 #define ENCORE_MEMBER(member, name, help) std::uint64_t member = 0;
   ENCORE_COUNTERS(ENCORE_MEMBER)
   ENCORE_BODY_COUNTERS(ENCORE_MEMBER)
@@ -68,13 +68,13 @@ struct Snapshot {
   cache::AdmissionStatistics admission;
   bool on_probation = false;  // the policy is probation
   store::StoreStats store;
-  std::vector<disk::DiskReport> devices;  // of kernel.disk.disks, in their order
+  std::vector<disk::DiskReport> devices;  // by kernel.disk.disks, in their order
   std::uint64_t transfer_memory_bytes = 0;
   ShadowReports shadows;
-  std::vector<CertificateReport> certificates;  // of all listeners that speak TLS
+  std::vector<CertificateReport> certificates;  // for all listeners that speak TLS
   PowersOfTwo<kAgeBuckets> evicted_ages;        // in seconds
-  PowersOfTwo<kSizeBuckets> stored_sizes;       // of bodies, in bytes
-  std::vector<ServerReport> servers;            // of all origins, in the order of the config
+  PowersOfTwo<kSizeBuckets> stored_sizes;       // sizes of bodies, in bytes
+  std::vector<ServerReport> servers;            // for all origins, in the order of the config
   SeriesReport series;
   std::optional<InterceptReport> intercept;  // nothing where no host is decrypted
 

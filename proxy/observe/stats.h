@@ -185,7 +185,7 @@ struct ResponseSizes {
   X(log_dropped, "log_dropped_total",                                                              \
     "Log records dropped because the log could not be written in time.")
 
-// What follows from the sizes of responses.
+// Counters derived from the sizes of responses.
 #define ENCORE_BODY_COUNTERS(X)                                                               \
   X(body_bytes_hit, "hit_body_bytes_total", "Body bytes of responses served from the cache.") \
   X(body_bytes_all, "body_bytes_total", "Body bytes of all responses sent to clients.")
@@ -211,9 +211,9 @@ constexpr std::size_t size_bucket(std::uint64_t bytes) noexcept {
   return bucket < kSizeBuckets ? bucket : kSizeBuckets - 1;
 }
 
-// What one worker counts. Confined to its worker for writing.
+// Counters of one worker. Confined to its worker for writing.
 struct alignas(64) WorkerStats {
-  std::size_t number = 0;                                    // of the worker, from 0
+  std::size_t number = 0;                                    // number of the worker, from 0
   std::array<Counter, kOutcomeCount> requests;               // by Outcome
   std::array<LatencyHistogram, kOutcomeClassCount> latency;  // by OutcomeClass
   std::array<ResponseSizes, kOutcomeClassCount> sizes;       // likewise

@@ -12,7 +12,7 @@ namespace encore::server {
 
 class ToldOnce {
  public:
-  // Beyond this many subjects nothing more is told: clients must not choose how many there are.
+  // Subjects beyond this number are not logged: clients must not choose how many there are.
   static constexpr std::size_t kSubjectsMax = 1024;
 
   // True at the first call with a subject.

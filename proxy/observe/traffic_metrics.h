@@ -1,5 +1,5 @@
-// What /metrics says of requests: how long they took, how large their responses were, and what
-// became of them by listener, rule and error. Pure, any thread.
+// Writes the metrics of requests: durations, sizes of responses, and outcomes by listener, rule and
+// error. Pure, any thread.
 #pragma once
 
 #include "proxy/observe/metrics_writer.h"
@@ -9,7 +9,8 @@ namespace encore::server {
 
 // Response times and sizes, by class of outcome.
 void write_distributions(MetricsWriter& out, const Snapshot& snapshot);
-// What has series by name, but for servers (origin_metrics.h), and how many names have none.
+// Writes the series by name, except those of servers (origin_metrics.h), and the number of names
+// without one.
 void write_series(MetricsWriter& out, const SeriesReport& series);
 
 }  // namespace encore::server
