@@ -25,7 +25,7 @@ class AddressBlocks {
   std::vector<config::Cidr> blocks_;
 };
 
-// What a request names.
+// The parts of a request that rules match.
 struct Named {
   std::string_view method = {};
   std::string_view host = {};  // in lower case, without a port
@@ -39,7 +39,7 @@ class Access {
   Access() = default;
   explicit Access(const config::Listen& listen);
 
-  // Whoever is nobody (sender.h) may where all may.
+  // A client without an identity (sender.h) may do what all may.
   bool may_come(const net::Address& client) const;
   // Empty: it may be asked for; else what is not allowed, as "host-not-allowed"; kAmbiguousPath:
   // the path may be asked for by one of its readings and not by another.

@@ -13,13 +13,13 @@ namespace encore::server {
 // A server that may be asked.
 struct ServerCandidate {
   std::size_t server = 0;    // its place in the group
-  std::uint32_t weight = 1;  // its share beside the others', at least 1
-  std::uint32_t active = 0;  // requests under way
+  std::uint32_t weight = 1;  // its share relative to the others', at least 1
+  std::uint32_t active = 0;  // requests in progress
 };
 
 // Smooth weighted round robin: in any stretch of turns each server has its share of them, spread
-// evenly. Each turn gives everyone credit by its weight, and whoever has most pays for all. What
-// is left out for a while keeps its credit. Thread-compatible.
+// evenly. Each turn gives every server credit by its weight, and the one with most pays for all. A
+// server that is left out for a while keeps its credit. Thread-compatible.
 class RoundRobin {
  public:
   explicit RoundRobin(std::size_t servers = 0) : credit_(servers) {}
@@ -32,7 +32,8 @@ class RoundRobin {
 };
 
 // The power of two choices (Mitzenmacher 2001): two candidates are drawn by weight, and the one
-// that has less under way for its weight is taken. The position of it. REQUIRES: there is one.
+// with fewer requests in progress for its weight is taken. Returns its position. REQUIRES: there is
+// one.
 std::size_t pick_least_requests(std::span<const ServerCandidate> candidates, std::uint64_t random);
 
 }  // namespace encore::server

@@ -14,7 +14,7 @@
 namespace encore::server {
 namespace {
 
-// Of one expression, compiled.
+// Memory limit of one compiled expression.
 constexpr std::int64_t kPatternMemoryBytes = 256 << 10;
 // Bans of disks that are kept compiled; of more, which are few, all are compiled again.
 constexpr std::size_t kSavedBansMax = 128;

@@ -16,7 +16,7 @@ namespace encore::server {
 
 // All that are given must hold.
 struct BanOrder {
-  bool forward = false;  // of what forward listeners store; else of all origins
+  bool forward = false;  // for objects of forward listeners; else of all origins
   std::string host = {};
   std::string url = {};
   std::string content_type = {};
@@ -31,18 +31,19 @@ class Ban {
   Ban& operator=(Ban&&) noexcept;
   ~Ban();
 
-  // Of what saved() has made, maybe by another version or on a damaged disk. Errors: it is none.
+  // Loads the result of saved(), maybe from another version or a damaged disk. Errors: it is not a
+  // ban.
   static Result<Ban> load(std::string_view saved);
-  // What disks keep of it.
+  // Returns the form for disks.
   std::string saved() const;
 
   const BanOrder& order() const { return order_; }
-  // Whether it speaks of what is stored under this key (with its realm), of this content type, with
-  // these tags (a line feed behind each).
+  // True if it matches the object stored under this key (with its realm), with this content type
+  // and these tags (a line feed behind each).
   bool holds(std::string_view key, std::string_view content_type, std::string_view tags) const;
   // Whether it needs no expression: it is a prefix, or tags alone.
   bool is_plain() const;
-  // Of URLs, normalised; empty: it is not one of those.
+  // Prefixes of URLs, normalised; empty: it has none.
   const std::vector<std::string>& prefixes() const { return prefixes_; }
 
  private:

@@ -22,17 +22,17 @@ class Compression {
   // In order of preference.
   std::span<const coding::Coding> offered() const { return offered_; }
   int level(coding::Coding coding) const { return levels_[coding::number_of(coding)]; }
-  // What all encoders may take at a time.
+  // The memory that all encoders together may take.
   std::uint64_t memory_bytes() const { return memory_bytes_; }
 
-  // Whether a response may be sent in a coding, to those who take one: it is of a type that is
-  // compressed, of a status whose content is what was asked for, not small, not coded already, not
-  // a part, and nobody has forbidden to transform it (RFC 9111 5.2.2.6). `length` is that of the
-  // content, where it is known.
+  // True if a response may be sent in a coding to clients that accept one. Its type must be one
+  // that is compressed, and its status one whose content is the requested one. It must not be
+  // small, coded already or a part, and transformation must not be forbidden (RFC 9111 5.2.2.6).
+  // `length` is that of the content, if it is known.
   bool covers(const http::ResponseHead& response, std::optional<std::uint64_t> length) const;
 
-  // What of an object may be remembered of covers(): one of two numbers that are not 0, and others
-  // after a reload that changes anything here.
+  // Returns a note for an object about the result of covers(): one of two numbers that are not 0,
+  // and others after a reload that changes anything here.
   std::uint8_t note_of(bool is_covered) const {
     return static_cast<std::uint8_t>(number_ * 2 + (is_covered ? 1 : 0));
   }

@@ -13,10 +13,10 @@
 
 namespace encore::server {
 
-// What a request has for an Authorization, taken apart.
+// The parsed Authorization of a request.
 struct Login {
   enum class Scheme { kNone, kBasic, kBearer, kUnreadable } scheme = Scheme::kNone;
-  std::string name;    // of kBasic
+  std::string name;    // for kBasic
   std::string secret;  // its password, or the token
 };
 // `value` of the field; several lines of it are unreadable.
@@ -33,16 +33,16 @@ class Credentials {
   const std::vector<std::string>& warnings() const { return warnings_; }
   bool has_users() const { return has_users_; }
   bool has_tokens() const { return has_tokens_; }
-  // The hash of a user's password. Of a name that there is not, somebody else's, always the same
-  // one's, who is drawn from all: it takes as long to say no to it as to one of the names, and how
-  // long says of no name whether it is one, whatever hashes stand side by side.
+  // The hash of a user's password. For an unknown name it is another user's, drawn from all and
+  // always the same for that name. So a refusal takes as long as for a known name, and its duration
+  // does not reveal whether a name exists, whatever kinds of hashes the file mixes.
   struct Hash {
     const std::string* text = nullptr;  // null: there is nobody at all
     bool known = false;
   };
   Hash hash_of(std::string_view name) const;
-  // What the file calls the token; null: there is none such. How long it takes says nothing of the
-  // tokens that there are: they are looked for by digests with a key of this process.
+  // Returns the file's name for the token; null: there is none. The duration reveals nothing about
+  // existing tokens: they are looked up by digests with a key of this process.
   const std::string* name_of_token(std::string_view token) const;
 
   // By which a login that was found right is known when the files are read again: its name, and the
@@ -59,8 +59,8 @@ class Credentials {
   bool has_users_ = false;
   bool has_tokens_ = false;
   std::map<std::string, std::string, std::less<>> users_;
-  std::vector<const std::string*> hashes_;  // of users_
-  net::Digest draw_key_{};  // of what the file says, so that it is the same after a restart
+  std::vector<const std::string*> hashes_;  // hashes of users_
+  net::Digest draw_key_{};  // derived from the file, so that it is the same after a restart
   const net::Digest token_key_ = net::random_digest();
   std::map<net::Digest, std::string> tokens_;  // names by keyed digests of the digests
   std::vector<std::string> warnings_;

@@ -41,7 +41,7 @@ class DestinationPolicy {
                                 std::uint16_t port) const;
   // Whether `client` may be connected to `target`.
   DestinationVerdict check(const net::Address& client, const net::Address& target) const;
-  // Whether `client` may be connected to loopback and private addresses, and so be given what is
+  // True if `client` may be connected to loopback and private addresses, and so receive objects
   // stored from there.
   bool may_reach_private(const net::Address& client) const;
   // Leaves of what a name resolved to the addresses that `client` may be connected to. Not kAllowed

@@ -12,7 +12,7 @@
 
 namespace encore::server {
 
-// Of one file, and of all together: they are kept in memory.
+// Limits of one file, and of all together: they are kept in memory.
 inline constexpr std::size_t kErrorPageBytesMax = 256 * 1024;
 inline constexpr std::size_t kErrorPagesBytesMax = 4 * 1024 * 1024;
 
@@ -30,7 +30,7 @@ class ErrorPages {
   const http::OwnPage* find(int status) const;
 
  private:
-  std::map<int, http::OwnPage> pages_;  // of a class under its first digit
+  std::map<int, http::OwnPage> pages_;  // that of a class under its first digit
   std::set<std::string> misnamed_;
 };
 

@@ -6,8 +6,8 @@
 namespace encore::server {
 namespace {
 
-// Where `part` begins first; npos: nowhere. The system's search is linear, std::string_view's is
-// not.
+// Returns the first place of `part`; npos: nowhere. The system's search is linear,
+// std::string_view's is not.
 std::size_t first_place(std::string_view text, std::string_view part) noexcept {
   if (text.size() < part.size()) return std::string_view::npos;  // may stand nowhere
   const void* found = memmem(text.data(), text.size(), part.data(), part.size());
@@ -17,7 +17,7 @@ std::size_t first_place(std::string_view text, std::string_view part) noexcept {
 
 }  // namespace
 
-// What stands between two stars is taken where it comes first: whatever follows has most room so.
+// Text between two stars is matched at its first place: that leaves most for the rest.
 bool glob_matches(std::string_view pattern, std::string_view text) noexcept {
   const std::size_t first = pattern.find('*');
   if (first == std::string_view::npos) return pattern == text;

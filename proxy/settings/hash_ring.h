@@ -1,8 +1,8 @@
 // HashRing: consistent hashing with bounded loads (Mirrokni, Thorup, Zadimoghaddam 2018). Each
 // server has points on a ring by its name and weight; a key belongs to the server of the next
-// point. A server that has its bound of what is under way passes the request on to the next one on
-// the ring, so that no key, however much it is asked for, overloads a server; and a server that
-// leaves takes only its own keys with it. Immutable, thread-safe.
+// point. A server with its maximum of requests in progress passes the request on to the next one on
+// the ring. So no key, however often it is requested, overloads a server; and a server that leaves
+// takes only its own keys with it. Immutable, thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@
 
 namespace encore::server {
 
-// Of each unit of weight: a server's share of the keys is then within some 8 % (one sigma, 1 over
-// the root of the points) of its part by weight.
+// Points per unit of weight: a server's share of the keys is then within some 8 % (one sigma, 1
+// over the root of the points) of its part by weight.
 inline constexpr std::size_t kPointsPerWeight = 160;
 
 class HashRing {
  public:
   struct Server {
-    std::string_view name;  // what its points follow from; each its own
+    std::string_view name;  // its points are derived from it; unique
     std::uint32_t weight = 1;
   };
   HashRing() = default;
@@ -41,9 +41,9 @@ class HashRing {
   std::size_t servers_ = 0;
 };
 
-// How many requests a candidate may have under way, with one more than all of them have now: 5/4 of
-// its share by weight, rounded up. The bounds of all add up to more than there is, so one has room.
-// Why 5/4 and no less: docs/decisions/0200.
+// Returns how many requests a candidate may have in progress, with one more than all of them have
+// now: 5/4 of its share by weight, rounded up. The bounds of all add up to more than the requests,
+// so one has capacity. Why 5/4 and no less: docs/decisions/0200.
 std::uint64_t load_bound(const ServerCandidate& of, std::span<const ServerCandidate> candidates);
 
 }  // namespace encore::server

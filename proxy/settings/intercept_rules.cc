@@ -20,7 +20,7 @@ InterceptRules::InterceptRules(const config::Intercept& intercept)
 
 Splice InterceptRules::at_connect(const ConnectFacts& connect) const {
   if (std::ranges::find(ports_, connect.port) == ports_.end()) return Splice::kPort;
-  // What no client could name in a ClientHello is an address, or as good as one.
+  // A host that no client could name in a ClientHello is an address, or as good as one.
   if (!tls::is_server_name(connect.host)) return Splice::kAddress;
   if (connect.is_own) return Splice::kOwn;
   if (is_one_of(never_, connect.host)) return Splice::kNever;

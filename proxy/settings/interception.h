@@ -24,7 +24,7 @@
 
 namespace encore::server {
 
-// Where a forward listener, asked itself, gives its authority's certificate.
+// The path at which a forward listener itself serves its authority's certificate.
 inline constexpr std::string_view kAuthorityPath = "/ca.crt";
 
 // A connection inside of which a client has asked for something, for as long as it lasts.
@@ -109,8 +109,8 @@ class Interception {
   const Servers servers_;
   const std::vector<std::string> chain_;  // shown behind each leaf
   const std::shared_ptr<Rejections> rejected_;
-  const std::shared_ptr<ClientHosts> used_;     // who have asked for something inside
-  const std::shared_ptr<ClientHosts> doubted_;  // who may have rejected it
+  const std::shared_ptr<ClientHosts> used_;     // clients that have sent a request inside
+  const std::shared_ptr<ClientHosts> doubted_;  // clients that may have rejected it
 };
 
 // Reports the authority's expiry, after which all goes through unread.

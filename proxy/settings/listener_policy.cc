@@ -35,7 +35,7 @@ Result<std::unique_ptr<const ListenerPolicy>> ListenerPolicy::make(
   config::Listen plain;
   plain.address = listen.address;
   plain.mode = listen.mode;
-  // What comes before the first request is no concern of requests.
+  // Keys that apply before the first request do not matter to requests.
   plain.http2 = listen.http2;
   plain.tls = listen.tls;
   plain.tls_unknown_name = listen.tls_unknown_name;

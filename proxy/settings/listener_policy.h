@@ -15,7 +15,7 @@
 
 namespace encore::server {
 
-// What is said of clients to origins.
+// Fields about clients that origins receive.
 struct ToldOrigins {
   bool x_forwarded = false;
   bool forwarded = false;
@@ -41,8 +41,8 @@ struct ListenerPolicy {
   std::string name;                                // the listener's address, as the config has it
   std::shared_ptr<const RateLimits> rates;         // null: none
   std::shared_ptr<const Credentials> credentials;  // null: nobody has to log in
-  std::string client_field;      // by which origins are told who a client is; empty: they are not
-  std::uint32_t https_port = 0;  // of those who ask by http; 0: they are answered
+  std::string client_field;      // the field that gives origins a client's identity; empty: none
+  std::uint32_t https_port = 0;  // that requests by http are redirected to; 0: they are served
   std::string challenge;         // to those who have to, as field lines
 };
 

@@ -1,4 +1,5 @@
-// Addresses and names: what the config, the counters and the clients are told of net::Resolver.
+// Addresses and names: the parts of net::Resolver that the config, the counters and the clients
+// see.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ net::Resolver::Options resolver_options(const config::Upstream& upstream);
 
 void count(net::ResolveEvent event, WorkerStats& stats);
 
-// What a client gets whose origin's name has no address.
+// The error response if the origin's name has no address.
 struct NameFault {
   int status = 502;
   Outcome outcome = Outcome::kOriginUnreachable;

@@ -35,8 +35,8 @@ std::optional<Escape> escape_at(std::string_view text) {
 
 // The ASCII that a lax reader takes a character for: itself, or of its full-width form.
 std::optional<char> ascii_of(char32_t character) {
-  constexpr char32_t kWideFirst = 0xff01;  // of "!"
-  constexpr char32_t kWideLast = 0xff5e;   // of "~"
+  constexpr char32_t kWideFirst = 0xff01;  // for "!"
+  constexpr char32_t kWideLast = 0xff5e;   // for "~"
   if (character < 0x80) return static_cast<char>(character);
   if (character < kWideFirst || character > kWideLast) return std::nullopt;
   return static_cast<char>(character - kWideFirst + '!');
@@ -83,7 +83,7 @@ std::string take_escapes(std::string_view& text) {
     if (escape->value < 0x100) {
       bytes += static_cast<char>(escape->value);
     } else {
-      bytes += ascii_of(escape->value).value_or('_');  // whatever else it is
+      bytes += ascii_of(escape->value).value_or('_');  // '_' for any other one
     }
   }
   return bytes;

@@ -1,6 +1,6 @@
-// How servers may read a path: lists, rules and routes that go by paths take one only where they
-// come to the same by each of its readings. Pure, thread-safe. Why a difference is refused:
-// docs/decisions/0311, which took the place of docs/decisions/0231.
+// The ways in which servers may read a path: lists, rules and routes that match paths accept one
+// only if each of its readings gives the same result. Pure, thread-safe. Why a difference is
+// refused: docs/decisions/0311, which took the place of docs/decisions/0231.
 #pragma once
 
 #include <algorithm>
@@ -29,13 +29,13 @@ struct PathReadings {
   bool reveals_dots = false;        // some segment was "." or "..", in some reading
 };
 
-// The further readings of a normalised path, in normal form themselves: with escapes undone once,
-// twice and on ("%252F" is "%2F" is "/", also "%u002F", overlong UTF-8 and full-width forms), rows
-// of slashes as one and backslashes as slashes, without what stands behind ";" in a segment,
-// without spaces and dots that end a segment, without control characters, and cut off at a NUL, "?"
-// or "#" that stands there as an escape; each of these, and any of them one after the other. Dot
-// segments that come to light are gone. An escape of what has no other form in a path, as of "é",
-// is no other reading. None where all read it as it stands, which costs a look at its bytes.
+// The further readings of a normalised path, in normal form themselves. Some undo escapes once,
+// twice and on ("%252F" is "%2F" is "/", also "%u002F", overlong UTF-8 and full-width forms). Some
+// read rows of slashes as one, and backslashes as slashes. Others leave out the text after ";" in a
+// segment, spaces and dots that end a segment, or control characters, or end at an escaped NUL, "?"
+// or "#". Each of these counts, and any of them one after the other. Dot segments that appear are
+// removed. An escape of a character with no other form in a path, as of "é", is not another
+// reading. Empty if all servers read it unchanged, which costs one pass over its bytes.
 //
 // `as_sent` is the path before it was normalised; its dot segments that are written as escapes
 // ("%2e%2e") are dot segments to us, and names to others. Empty: not known.

@@ -23,8 +23,9 @@ class RateLimits {
   bool empty() const { return limits_.empty(); }
   // Whether requests to this listener, by its address in the config, are limited at all.
   bool concern(std::string_view listener) const;
-  // Counts a request. Zero: it may come; else when it may be tried again, and no limit has counted
-  // it. (What others come for meanwhile may be refused for what is about to be given back.)
+  // Counts a request. Returns zero if it is allowed; else the time until a retry, and no limit has
+  // counted it. (Other requests in between may be refused for tokens that are about to be
+  // returned.)
   Nanoseconds take(std::string_view listener, const Named& named, const http::Fields& fields,
                    const net::Address& client, MonotonicTime now) const;
 

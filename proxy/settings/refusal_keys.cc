@@ -48,7 +48,7 @@ std::string_view keys_of_refusal(std::string_view detail) {
 
 std::string named_keys(config::Mode mode, std::string_view detail) {
   const std::string_view keys = keys_of_refusal(detail);
-  // Whoever purges is no stranger: its author reads the answer once, when the purge does nothing.
+  // A purge's author is no stranger, and reads the response once, when the purge does nothing.
   const bool is_told = mode == config::Mode::kForward || detail == kPurgeNotAllowed;
   if (!is_told || keys.empty()) return {};
   return " (by the proxy's configuration: " + std::string(keys) + ")";

@@ -1,5 +1,5 @@
-// Which keys of the configuration a refusal follows from, so that who uses the proxy knows which
-// one to have changed. Pure, thread-safe. Why only clients of forward listeners are told:
+// The keys of the configuration that cause a refusal, so that a user of the proxy knows which one
+// to have changed. Pure, thread-safe. Why only clients of forward listeners see them:
 // docs/decisions/0317.
 #pragma once
 

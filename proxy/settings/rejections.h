@@ -40,8 +40,8 @@ class Rejections {
     Nanoseconds first = std::chrono::minutes(1);  // that pause
     Nanoseconds longest = std::chrono::hours(1);  // any pause, and how long a refusal counts
   };
-  // A client has refused. Gives the pause that begins with it; nothing: it is counted, and no more,
-  // or one is under way.
+  // A client has refused. Returns the pause that begins with it; nothing: it is only counted, or a
+  // pause is in progress.
   std::optional<Nanoseconds> note(const net::Address& client, std::string_view host,
                                   MonotonicTime now, const Terms& terms);
   bool is_paused(const net::Address& client, std::string_view host, MonotonicTime now);
@@ -50,7 +50,7 @@ class Rejections {
     std::string client;
     std::string host;
     std::uint32_t refusals = 0;  // since it is known
-    Nanoseconds left{};          // of its pause; 0: it is decrypted
+    Nanoseconds left{};          // rest of its pause; 0: it is decrypted
   };
   // Pairs in a pause.
   std::size_t paused(MonotonicTime now);

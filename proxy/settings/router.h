@@ -29,17 +29,17 @@ inline constexpr http::Scheme kReverseScheme = http::Scheme::kHttp;
 
 class Route {
  public:
-  // `workers` count what becomes of its servers.
+  // `workers` count the results of its servers.
   explicit Route(const config::Origin& origin, const config::Upstream& upstream = {},
                  std::size_t workers = 1);
-  // What is published, instead of an origin: below this path, which ends with "/".
+  // A route to published resources, instead of an origin: below this path, which ends with "/".
   Route(std::string_view host, std::string_view path);
 
   const std::string& host() const { return host_; }
   const std::string& path() const { return path_; }
-  // kRealmBytes, the same for the same host and path in every run. What clients of a trusted proxy
-  // have asked by TLS has one of its own: origins that are told so answer otherwise. Why client
-  // addresses have none: docs/decisions/0211.
+  // kRealmBytes, the same for the same host and path in every run. Requests by TLS from clients of
+  // a trusted proxy have a realm of their own: origins that learn this respond differently. Why
+  // client addresses have none: docs/decisions/0211.
   const std::string& realm() const { return realm_; }
   const std::string& secure_realm() const { return secure_realm_; }
   bool preserves_host() const { return preserves_host_; }
@@ -58,13 +58,13 @@ class Route {
   ServerGroup group_;
 };
 
-// What a server is called among all of them.
+// Returns the name of a server that is unique among all.
 std::string server_series(std::string_view origin, std::string_view url);
 
 class Router {
  public:
-  // Loads the certificates that origins name. What `before` knows of servers that stay is known
-  // from the beginning; null: nothing is. Errors: a certificate file that cannot be used.
+  // Loads the certificates that origins name. The state of servers that stay is copied from
+  // `before`; null: there is none. Errors: a certificate file that cannot be used.
   static Result<Router> create(const config::Config& config, const Router* before = nullptr,
                                const SeriesBounds& bounds = {});
 
@@ -104,7 +104,7 @@ class Router {
   void name_series(const config::Config& config, const Router* before, const SeriesBounds& bounds);
 
   std::vector<std::unique_ptr<Route>> routes_;  // most specific host first, then longest path
-  const Route* only_ = nullptr;                 // where all requests have the same
+  const Route* only_ = nullptr;                 // set if all requests have the same
   bool has_paths_ = false;
   std::vector<std::unique_ptr<net::TlsContext>> contexts_;
   std::unique_ptr<net::TlsContext> forward_tls_;

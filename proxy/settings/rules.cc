@@ -17,11 +17,10 @@ namespace {
 
 using http::LifetimeRule;
 
-// Whose path grows beyond this is not asked for: it is the client that says how often there is
-// something to replace.
+// A longer path is not requested: the client determines how often there is something to replace.
 constexpr std::size_t kRewrittenBytesMax = 64 * std::size_t{1024};
 
-// What replies that are gathered for one write have room for.
+// The space for lines in replies that are gathered for one write.
 constexpr std::size_t kLinesOfPlainHitMax = 2048;
 
 std::uint32_t seconds_of(Nanoseconds duration) {
@@ -147,7 +146,7 @@ bool is_below(std::string_view path, std::string_view prefix) {
   return prefix.ends_with('/') || path.size() == prefix.size() || path[prefix.size()] == '/';
 }
 
-// What was put together of pieces must not lead out of where it stands.
+// A path put together from pieces must not leave its directory.
 std::string normalised(const std::string& path) {
   if (path.find("/.") == std::string::npos) return path;
   http::Target target;
@@ -216,7 +215,7 @@ std::string asks_part(const config::Rule& rule) {
     if (cookies->kind == config::Cookies::Kind::kKey) {
       for (const std::string& name : cookies->names) add("cookie", name);
     } else if (cookies->kind == config::Cookies::Kind::kIgnore || !cookies->names.empty()) {
-      add("cookies", "ignore");  // of those that bypass by name: what is stored came without any
+      add("cookies", "ignore");  // for those that bypass by name: stored ones came without any
     }
   }
   if (rule.verify == config::Verify::kSha256) add("verify", "sha256");
@@ -490,7 +489,7 @@ bool Rules::may_answer_as_it_stands(const RuleQuery& query, const RuleQuery& ask
   std::string storage_asked;
   const std::string_view host = compared_host(query.host, storage);
   const std::string_view host_asked = compared_host(asked.host, storage_asked);
-  // Whom a rule holds for here it has held for there, as far as both are looked at.
+  // True while each rule so far matches both requests or neither.
   bool is_same = true;
   for (const auto& rule : rules_) {
     if (rule->waits_for_content_type()) continue;

@@ -20,7 +20,7 @@
 
 namespace encore::server {
 
-// What rules are chosen by. Views, borrowed for the call.
+// The properties by which rules are chosen. Views, borrowed for the call.
 struct RuleQuery {
   std::string_view host;                 // lower case, without port
   std::string_view path;                 // normalised, without query; empty: of CONNECT
@@ -67,7 +67,7 @@ class Rule {
   // The suffix of the rule's keys, if rules depend on the client: "#ignore=private" for the
   // audience directives that it overrides, "#asks=" and digits for its changes to requests. So its
   // responses are found only by requests for which a rule has the same suffix. Empty: none. Why not
-  // a flag of what is stored: docs/decisions/0235.
+  // a flag of the stored object: docs/decisions/0235.
   const std::string& apart() const { return apart_; }
   // The part of it that is what the rule makes of requests, also where none depends on who asks.
   const std::string& asks() const { return asks_; }
@@ -93,7 +93,7 @@ class Rule {
   std::string rewritten(std::string_view path) const;
 
   bool waits_for_content_type() const { return !content_types_.empty(); }
-  // What that worker counts of it.
+  // Its counters in that worker.
   RuleCounts& counts(std::size_t worker) const { return counts_->of(worker); }
 
  private:
@@ -136,8 +136,8 @@ class Rule {
 class Rules {
  public:
   Rules() = default;
-  // The treatments are those without a rule. What `before` has counted of rules that stay goes on;
-  // null: nothing was.
+  // The treatments are those without a rule. The counts of rules that stay continue from `before`;
+  // null: there are none.
   Rules(const std::vector<config::Rule>& rules, const Treatment& forward, const Treatment& reverse,
         const SeriesBounds& bounds = {}, const Rules* before = nullptr);
 
@@ -152,14 +152,14 @@ class Rules {
     bool is_ambiguous = false;
     std::uint64_t waiting = 0;  // which rules in front of it wait for the content type
   };
-  // The first for a request, of those that do not wait for its response. Where a glob of that says
-  // itself how the path is written (names_its_form()), other readings count as long as none of
-  // them is refused, or has dot segments.
+  // Returns the first rule for a request that does not wait for its response. If one of its globs
+  // itself states how the path is written (names_its_form()), other readings count as long as none
+  // of them is refused, or has dot segments.
   Found find(const RuleQuery& query) const;
   // The first of all, once the media type is known (without parameters, in any case).
   const Rule* find(const RuleQuery& query, std::string_view content_type) const;
-  // Whether somebody, at some listener, who may ask for `asked`, would be answered by a rule, or
-  // refused, where he asked for `query`. Of both listener and client are not known.
+  // True if some client, at some listener, that may request `asked` would get a rule's own
+  // response, or a refusal, for `query`. Listener and client are unknown in both.
   bool may_answer(const RuleQuery& query, const RuleQuery& asked) const;
   bool wait_for_content_types() const { return wait_for_content_types_; }
   const SeriesTable<RuleCounts>& series() const { return series_; }

@@ -37,7 +37,7 @@ http::SetCookiePolicy policy_of(config::SetCookie choice) {
 // Clients whose failed logins are remembered, at 16 bytes each.
 constexpr std::size_t kFailedClients = 65536;
 
-// What holds where no rule does, and by that what rules say.
+// The treatments without a rule, which rules build on.
 void set_treatments(Runtime& runtime, const SeriesBounds& bounds, const Runtime* before) {
   const config::Config& config = runtime.config;
   const config::Cache& cache = config.cache;
@@ -122,7 +122,7 @@ Result<std::shared_ptr<const Interception>> interception_of(const config::Interc
 // A look costs some nanoseconds a connection: ten in a second are not felt, and leave half of the
 // 250 ms to a busy loop.
 constexpr Nanoseconds kShortestSweep = std::chrono::milliseconds(100);
-// What is written once a second, the access log, waits no longer than that.
+// The access log, which is written once a second, waits no longer than that.
 constexpr Nanoseconds kLongestSweep = std::chrono::seconds(1);
 // A twelfth late at most, and the rest of the tenth for a busy loop.
 constexpr int kSweepsPerTimeout = 12;
@@ -179,7 +179,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
   if (cache.strip_tags) runtime->head_options.strip_fields = lower_case(cache.tag_fields);
   runtime->forward_head_options = runtime->head_options;
   runtime->interception = std::move(*interception);
-  // Where its client would go on by another protocol nothing is seen of it any more.
+  // A client that continued by another protocol would bypass interception.
   if (runtime->interception != nullptr) {
     runtime->forward_head_options.strip_fields.emplace_back("alt-svc");
   }

@@ -31,11 +31,11 @@
 
 namespace encore::server {
 
-// How often a worker looks at all that waits, so that each limit on waiting takes effect at most a
-// tenth of it, or 250 ms, late: no timer a request is needed for that.
+// Returns how often a worker checks everything that waits, so that each limit on waiting takes
+// effect at most a tenth of it, or 250 ms, late: no timer a request is needed for that.
 Nanoseconds sweep_interval(const config::Timeouts& timeouts, const config::Upstream& upstream = {});
 
-// Where a Squid asks a sibling for its digest.
+// The path at which a Squid requests a sibling's digest.
 inline constexpr std::string_view kSquidDigestPath = "/squid-internal-periodic/store_digest";
 
 struct Runtime {
@@ -49,7 +49,7 @@ struct Runtime {
                                                        const Runtime* before = nullptr,
                                                        std::size_t workers = 1);
 
-  // Of each another one.
+  // Unique for each runtime.
   std::uint64_t number = 0;
   config::Config config;
   Router router;
@@ -58,14 +58,14 @@ struct Runtime {
   Treatment forward;  // without a rule; a forward proxy always honours its clients' reloads
   Treatment reverse;
   Rules rules;
-  http::HeadOptions head_options;            // of responses for reverse listeners
+  http::HeadOptions head_options;            // for responses of reverse listeners
   http::HeadOptions forward_head_options;    // and for forward ones
   std::vector<std::string> reverse_targets;  // lower-case names of targeted fields
   std::string pseudonym;                     // ours in Via
   std::string via_field_11;                  // "Via: 1.1 name\r\n", for messages received as 1.1
   std::string via_field_10;
   std::string via_field_20;
-  std::uint64_t max_memory_object_bytes = 0;  // what is larger lies on disk alone
+  std::uint64_t max_memory_object_bytes = 0;  // larger ones lie on disk alone
   ErrorPages error_pages;
   std::optional<Compression> compression;  // nothing: it is off
   Redaction redaction;
@@ -74,13 +74,13 @@ struct Runtime {
   bool follows_requests = false;      // step by step, on standard error
   Nanoseconds sweep_interval{};
   std::string published_root;              // "/filters/"; empty: not on proxy listeners
-  std::vector<config::Cidr> published_to;  // who gets it there
+  std::vector<config::Cidr> published_to;  // clients that may fetch it there
 
   bool squid_digest = false;  // kSquidDigestPath is answered
 
   std::shared_ptr<const Interception> interception;  // null: nothing is decrypted
 
-  // What a forward listener answers itself where it is asked itself.
+  // True if a forward listener itself serves this path.
   bool is_published(std::string_view path) const {
     return (interception != nullptr && path == kAuthorityPath) ||
            (!published_root.empty() && path.starts_with(published_root)) ||
@@ -88,7 +88,7 @@ struct Runtime {
   }
   bool may_have_published(const net::Address& client) const;
 
-  // What the listener of that place among all has of its own; null: nothing.
+  // The policy of the listener with that number; null: it has none.
   const ListenerPolicy* policy(std::size_t listener) const {
     return listener < policies.size() ? policies[listener].get() : nullptr;
   }
@@ -97,8 +97,8 @@ struct Runtime {
   bool takes_http2(std::size_t listener) const {
     return listener < config.listen.size() && config.listen[listener].http2;
   }
-  SeriesTable<ListenerCounts> listeners;  // what is counted of each, by its address in the config
-  std::shared_ptr<TokenBuckets> failed_logins;  // of each client; null: not counted
+  SeriesTable<ListenerCounts> listeners;        // counters of each, by its address in the config
+  std::shared_ptr<TokenBuckets> failed_logins;  // per client; null: not counted
   std::shared_ptr<ToldOnce> told_once;          // warnings of requests, over reloads; never null
   TlsListeners tls;
   // Some listener speaks TLS, or has a word for it that its client does.

@@ -68,7 +68,7 @@ class MembersFromEnd {
   std::string_view rest_;
 };
 
-// One element of Forwarded: pairs between semicolons, of which two are looked at.
+// One element of Forwarded: pairs between semicolons, of which two are read.
 struct Element {
   std::optional<net::Address> client;
   bool secure = false;
@@ -113,7 +113,7 @@ bool read_element(std::string_view text, Element& element) {
   return has_for;
 }
 
-// From the nearest proxy's to the farthest; at most one more than are looked at.
+// From the nearest proxy's to the farthest; at most one more than are checked.
 std::vector<Element> read_forwarded(const http::Fields& fields) {
   std::vector<Element> elements;
   fields.for_each_member(FieldId::kForwarded, [&](std::string_view member) {

@@ -1,5 +1,5 @@
-// Who sends a request: the peer of its connection or, where that is a trusted proxy, whom it speaks
-// for (RFC 7239). Pure, thread-safe.
+// The sender of a request: the peer of its connection or, if that is a trusted proxy, the client
+// that it names (RFC 7239). Pure, thread-safe.
 //
 // The field is read from its end, where the proxy next to us has written: each address that is no
 // trusted proxy's is the client, and what stands in front of it is its own word. A client that a
@@ -35,8 +35,8 @@ inline bool is_nobody(const net::Address& client) { return client.is_unspecified
 Sender find_sender(const ListenerPolicy& policy, const net::Address& from,
                    const http::Fields& fields, std::vector<net::Address>* hops = nullptr);
 
-// Whom `speaker` may name as its client: a loopback address of another machine is not one of ours,
-// and what is no single machine's address is nobody's.
+// Returns the client that `speaker` may name: a loopback address of another machine is not one of
+// ours, and an address of no single machine belongs to nobody.
 net::Address believed(const net::Address& named, const net::Address& speaker);
 
 }  // namespace encore::server

@@ -29,7 +29,7 @@ void ServerGroup::begin(const ServerGroup* before, Checks checks) {
   if (is_hashed()) ring_ = HashRing(named);
   const MutexLock lock(mutex_);
   turns_ = RoundRobin(servers_.size());
-  // Where two choices fall is no secret, but not the same for two groups.
+  // The choices are not secret, but differ between two groups.
   random_ = filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, names).lo;
   if (before == nullptr) return;
   const MutexLock lock_before(before->mutex_);
@@ -125,7 +125,7 @@ std::size_t ServerGroup::pick(std::span<const ServerCandidate> candidates,
                      choice.tried.empty() ? RoundRobin::Turn::kTaken : RoundRobin::Turn::kLeft);
 }
 
-// Of those that are out: set aside before down, then whose time ends first.
+// Among the servers that are out: set aside before down, then the one whose time ends first.
 ServerLease ServerGroup::last_resort(const Choice& choice) const {
   std::size_t best = servers_.size();
   const auto out_of = [this](std::size_t index) ENCORE_REQUIRES(mutex_) {

@@ -33,18 +33,17 @@ struct OriginServer {
   std::string host;  // name or address, without brackets
   std::uint16_t port = 80;
   std::string url;                       // "http://host:port", for people
-  std::string socket_file = {};          // of a Unix socket, in place of host and port; empty: none
+  std::string socket_file = {};          // Unix socket, in place of host and port; empty: none
   std::string authority;                 // "host[:port]" as a Host field has it
   std::string pool_key;                  // unique for host, port, TLS and its settings
   const net::TlsContext* tls = nullptr;  // borrowed of the router; null: plain
-  std::string tls_name;                  // what the certificate must be for
+  std::string tls_name;                  // name that the certificate must match
   bool http2 = false;                    // it is asked over HTTP/2
   std::uint32_t weight = 1;
-  bool backup = false;  // asked where none of the others is to be had
+  bool backup = false;  // used if none of the others is available
 };
 
-// A server and a request that is under way to it, as the group counts them. It ends before its
-// group.
+// A server and a request in progress to it, as the group counts them. It ends before its group.
 class ServerLease {
  public:
   ServerLease() = default;
@@ -86,12 +85,13 @@ class ServerGroup {
   // REQUIRES, as the next two: no other thread knows of it yet.
   void add(OriginServer server);
   std::vector<OriginServer>& servers() { return servers_; }
-  // All are added. Takes over what another group knows of the servers that it has, too, and what is
-  // under way to them; null: there is none. Its checks count where this one has them as well.
+  // All servers are added. Takes over another group's state of the servers that both have, and the
+  // requests in progress to them; null: there is none. Its checks count if this one has them as
+  // well.
   enum class Checks : std::uint8_t { kKept, kForgotten };
   void begin(const ServerGroup* before, Checks checks);
-  // REQUIRES, too: no other thread knows of it yet. Whatever is counted of the servers for which
-  // `has_series` says no is counted with `others` as well.
+  // REQUIRES, too: no other thread knows of it yet. Servers for which `has_series` says no are
+  // counted with `others` as well.
   void count_others(const std::function<bool(const OriginServer&)>& has_series,
                     const std::shared_ptr<ServerCounters>& others);
   const std::vector<OriginServer>& servers() const { return servers_; }
@@ -99,9 +99,9 @@ class ServerGroup {
 
   struct Choice {
     std::span<const OriginServer* const> tried = {};  // not these
-    std::uint64_t hash = 0;                           // of the key, where is_hashed()
+    std::uint64_t hash = 0;                           // hash of the key, if is_hashed()
     ServerHealth::Trier trier = ServerHealth::Trier::kCanGoOn;
-    bool last_resort = true;  // where no other is left, one that is set aside, too
+    bool last_resort = true;  // if no other is left, one that is set aside, too
   };
   // The server that is to be asked; of those that are out, the one whose time ends first where it
   // is the last resort. Empty: none is left.
@@ -118,18 +118,18 @@ class ServerGroup {
     Standing standing = Standing::kUp;
     std::uint32_t active = 0;
   };
-  // Of each server, in their order.
+  // States of all servers, in their order.
   std::vector<Seen> look() const;
-  // What all workers count of it. Servers with the same URL have the same.
+  // Its counters for all workers. Servers with the same URL have the same.
   const std::shared_ptr<ServerCounters>& counters(const OriginServer& server) const {
     return counters_[index_of(server)];
   }
-  // Where a worker counts it.
+  // Its counters in a worker.
   ServerTally tally(const OriginServer& server, std::size_t worker) const {
     const std::size_t index = index_of(server);
     return {counters_[index].get(), others_[index].get(), worker};
   }
-  // Whatever that counts in, for who counts longer than there is this group.
+  // Owners of its counters, for units that count longer than this group exists.
   std::array<std::shared_ptr<const ServerCounters>, 2> kept(const OriginServer& server) const {
     const std::size_t index = index_of(server);
     return {counters_[index], others_[index]};
@@ -140,7 +140,7 @@ class ServerGroup {
     ServerHealth health;
     std::shared_ptr<std::atomic<std::uint32_t>> active;
   };
-  // Whom a look is for.
+  // The servers that a search considers.
   enum class Rank : std::uint8_t { kFirst, kBackup };
 
   std::size_t index_of(const OriginServer& server) const;
@@ -155,7 +155,7 @@ class ServerGroup {
 
   const Options options_;
   std::vector<OriginServer> servers_;
-  HashRing ring_;  // where the group is hashed
+  HashRing ring_;  // if the group is hashed
   // Whether something is known against each. Behind pointers: atomics do not move.
   std::vector<std::unique_ptr<std::atomic<bool>>> suspect_;
   std::vector<std::shared_ptr<ServerCounters>> counters_;

@@ -33,7 +33,7 @@ bool ServerHealth::fail(MonotonicTime now, const EjectionPolicy& policy, std::ui
                         Others others) {
   if (policy.rest.count() == 0) return false;
   const bool was_aside = is_aside();
-  // Of those that were under way when it was set aside each fails, which says nothing new.
+  // The requests that were in progress when it was set aside fail, too, which says nothing new.
   if (was_aside && !trying_) return false;
   if (failures_ < policy.after) ++failures_;
   if (!was_aside && (failures_ < policy.after || others == Others::kNone)) return false;

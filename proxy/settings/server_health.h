@@ -1,6 +1,6 @@
-// ServerHealth: what is known of one server of an origin: whether it is set aside because requests
-// to it failed, and until when, and whether checks found it down. Pure: it is told the time, and
-// what is random. Thread-compatible; its group guards it.
+// ServerHealth: the state of one server of an origin: whether it is set aside because requests to
+// it failed, and until when, and whether checks found it down. Pure: it receives the time and the
+// random numbers. Thread-compatible; its group guards it.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct EjectionPolicy {
   Nanoseconds rest_max{};
 };
 
-// How long a server rests that was set aside `times` before without an answer since: twice as long
-// each time, up to the most there is, and up to a tenth more at random, so that not all proxies
-// try it at once.
+// Returns how long a server rests that was set aside `times` before without an answer since. The
+// time doubles each time, up to a maximum, plus up to a tenth at random, so that not all proxies
+// try it at the same time.
 Nanoseconds back_off(const EjectionPolicy& policy, std::uint32_t times, std::uint64_t random);
 
 class ServerHealth {
@@ -30,14 +30,14 @@ class ServerHealth {
   // Until when it is set aside. REQUIRES: is_aside().
   MonotonicTime until() const { return until_; }
 
-  // Who may find out whether it answers again, as soon as its time is up: who can go on to another
-  // server if not. Others only where nobody has for as long again.
+  // The requests that may test whether it responds again, as soon as its time is up: those that can
+  // go on to another server if not. Others only if none has for as long again.
   enum class Trier : std::uint8_t { kCanGoOn, kCannot };
   bool is_due(MonotonicTime now, Trier trier) const;
   // One request tries it: others leave it alone for as long as before. REQUIRES: is_due().
   void begin_try(MonotonicTime now);
 
-  // What the group allows: never the last one.
+  // The group's permission: never for the last server.
   enum class Others : std::uint8_t { kAreInTurn, kNone };
   // A request to it failed. True: it is set aside now, and was not before.
   bool fail(MonotonicTime now, const EjectionPolicy& policy, std::uint64_t random, Others others);
@@ -46,7 +46,8 @@ class ServerHealth {
   // Checks say so. True: this is news.
   bool set_down(bool down, MonotonicTime now);
 
-  // What it has of its weight, in hundredths: all of it, but for what comes back a tenth at first.
+  // Its effective part of its weight, in hundredths: all of it, except that a returning server
+  // begins with a tenth.
   std::uint32_t share(MonotonicTime now, Nanoseconds slow_start) const;
   // Nothing is known against it, so that an answer is no news.
   bool is_clean() const { return failures_ == 0 && !is_aside(); }
@@ -58,7 +59,7 @@ class ServerHealth {
   bool trying_ = false;         // a request finds out whether it answers again
   std::uint32_t failures_ = 0;  // in a row
   std::uint32_t times_ = 0;     // it was set aside, without an answer since
-  Nanoseconds rest_{};          // of the last time
+  Nanoseconds rest_{};          // length of the last rest
   MonotonicTime until_{};       // zero: not set aside
   MonotonicTime back_since_{};  // zero: it never came back
 };

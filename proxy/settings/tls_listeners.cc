@@ -31,7 +31,7 @@ Result<std::shared_ptr<const net::TlsServer>> TlsListeners::make(
       .client_verify = verify_of(listen.tls_client_verify),
       .tickets = tickets,
       .now = wall_now()};
-  // Who understands the one understands the other (RFC 9112 2.5).
+  // A peer that understands the one understands the other (RFC 9112 2.5).
   if (std::ranges::count(options.alpn, "http/1.1") != 0 &&
       std::ranges::count(options.alpn, "http/1.0") == 0) {
     options.alpn.emplace_back("http/1.0");

@@ -20,10 +20,11 @@ class TlsListeners {
   // `before`: whose keys for tickets go on, where no file says otherwise; null: there are none.
   // Errors show the listener, the file and what is wrong with it.
   static Result<TlsListeners> create(const config::Config& config, const TlsListeners* before);
-  // Of one listener. `tickets` are for those who have no file of them. Errors show the file.
+  // Makes the server of one listener. `tickets` are for those without a file of them. Errors show
+  // the file.
   static Result<std::shared_ptr<const net::TlsServer>> make(
       const config::Listen& listen, const std::shared_ptr<net::TlsTickets>& tickets);
-  // What is known of those of one listener; each file once.
+  // Reports of one listener's certificates; each file once.
   static std::vector<CertificateReport> reports(const config::Listen& listen,
                                                 const net::TlsServer& server, WallTime now);
 
@@ -38,12 +39,12 @@ class TlsListeners {
   std::vector<std::shared_ptr<const net::TlsServer>> servers_;
 };
 
-// Of all, in the order of the config.
+// Reports of all, in the order of the config.
 std::vector<CertificateReport> known_certificates(const config::Config& config,
                                                   const TlsListeners& listeners, WallTime now);
 // One that has no more time than this is to be renewed.
 inline constexpr Nanoseconds kRenewalDue = std::chrono::hours(21 * 24);
-// "... of "a.pem" for a.example ends in 3 days", without its listener.
+// The text "... of "a.pem" for a.example ends in 3 days", without its listener.
 std::string renewal_text(const CertificateReport& certificate);
 
 }  // namespace encore::server

@@ -12,7 +12,7 @@ namespace {
 
 filter::Seed random_seed() {
   std::array<std::uint64_t, 2> bits{};
-  // Of up to 256 bytes it is never interrupted.
+  // With up to 256 bytes it is never interrupted.
   const ssize_t got = ::getrandom(bits.data(), sizeof(bits), 0);
   ENCORE_CHECK(got == static_cast<ssize_t>(sizeof(bits)), "the system has random bytes");
   return {bits[0], bits[1]};

@@ -2,8 +2,8 @@
 // tokens each, into which `rate` come a second. A bucket is one time, at which it will be full
 // (the generic cell rate algorithm), so it costs no timer, and who has a full one is forgotten.
 //
-// As many are remembered as there are places; beyond it who is nearest to a full bucket is
-// forgotten: whoever has used up his own stays known, however many others come. Thread-safe.
+// It remembers as many clients as there are places; beyond that it drops the one nearest to a full
+// bucket. So a client that has used up its own stays known, however many others come. Thread-safe.
 #pragma once
 
 #include <array>

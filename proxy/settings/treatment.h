@@ -1,5 +1,5 @@
-// Treatment: how a request and what is stored for it are treated, by the configuration as a whole
-// or by one of its rules. Values, immutable once in use; thread-safe.
+// Treatment: how a request and its stored response are treated, by the configuration as a whole or
+// by one of its rules. Values, immutable once in use; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Treatment {
   http::VaryOptions vary;
   std::uint64_t max_object_bytes = 0;
   bool collapse = true;
-  bool compress = true;   // where [compression] says so
+  bool compress = true;   // if [compression] says so
   bool is_cached = true;  // else nothing is looked up nor stored
   // stale-while-revalidate where the origin gives none; and whatever it says.
   std::uint32_t swr_seconds_default = 0;
