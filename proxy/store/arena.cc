@@ -208,8 +208,8 @@ void SlabArena::unlink(SlabList& list, PageIndex page) {
 }
 
 bool SlabArena::commit(Run run, std::size_t bytes_before, std::size_t bytes) {
-  // Bodies leave the last of the memory to slots: what is under way has a place for its head and
-  // its bookkeeping, and a body that waits for memory has them already.
+  // Bodies leave the last of the memory to slots: a transfer in progress has a place for its head
+  // and its bookkeeping, and a body that waits for memory has them already.
   while (!pool_->commit(run, bytes, pool_->limit_bytes() / kSlotShare)) {
     if (!make_room()) return false;
   }

@@ -22,9 +22,9 @@
 
 namespace encore::store {
 
-// What a slot may be.
+// Kinds of slots.
 enum class SlotKind : std::uint8_t {
-  kMovable,  // its first four bytes are an atomic count, 0 until the mover may look at it
+  kMovable,  // its first four bytes are an atomic count, 0 until the mover may read it
   kFixed,    // others hold its address
 };
 
@@ -45,7 +45,7 @@ class SlotMover {
 class SlabArena {
  public:
   using Run = PagePool::Run;
-  // Of 300 MiB that is room for the bookkeeping of 20,000 bodies, with heads.
+  // With 300 MiB this is enough for the bookkeeping of 20,000 bodies, with heads.
   static constexpr std::uint64_t kSlotShare = 64;
 
   // Errors: address space cannot be reserved.
@@ -55,8 +55,8 @@ class SlabArena {
   SlabArena(const SlabArena&) = delete;
   SlabArena& operator=(const SlabArena&) = delete;
 
-  // Who moves slots when the memory limit is reached: allocate() and commit() then compact before
-  // they give up. Borrowed; null (the default) for nobody.
+  // Sets the mover of slots when the memory limit is reached: allocate() and commit() then compact
+  // before they fail. Borrowed; null (the default): none.
   void set_mover(SlotMover* mover) { mover_.store(mover, std::memory_order_release); }
 
   // A slot of at least `bytes`, its first four bytes zero; null at the memory limit. One that is
@@ -104,7 +104,8 @@ class SlabArena {
     std::size_t slabs_emptied = 0;
   };
   // Empties sparse slabs, the class with the most to gain first, until `moves_max` slots were
-  // looked at or nothing is to be gained. One at a time: another call meanwhile returns at once.
+  // checked or nothing more can be gained. One at a time: another call meanwhile returns
+  // immediately.
   Compaction compact(std::size_t moves_max, SlotMover& mover) ENCORE_EXCLUDES(compacting_);
 
  private:

@@ -219,7 +219,7 @@ Body::Cursor::~Cursor() {
   body_->unref();
 }
 
-// Goes on to the chunk that holds the position. What it stands in holds what follows.
+// Moves to the chunk that holds the position. Its reference to that chunk holds the later ones.
 void Body::Cursor::settle() {
   for (;;) {
     Chunk* next = chunk_->next.load(std::memory_order_acquire);

@@ -34,10 +34,10 @@ inline constexpr std::size_t kTransferChunkBytes = 64 * 1024;
 enum class BodyState : std::uint8_t {
   kGrowing,   // more may come
   kComplete,  // size() is final
-  kAborted,   // what is there may be read, but it is not the whole body
+  kAborted,   // the bytes so far may be read, but are not the whole body
 };
 
-// What a body is made for; it decides the size of chunks.
+// Purpose of a body; it decides the size of chunks.
 enum class BodyUse : std::uint8_t {
   kTransfer,  // to be passed on and forgotten: chunks of 64 KiB, freed as readers go on
   kStored,    // to be stored: chunks of up to 1 MiB, so that hits need few iovecs
@@ -152,10 +152,10 @@ class Body {
   // Bytes published; final once the state is not kGrowing. Read state() first.
   std::uint64_t size() const { return size_.load(std::memory_order_acquire); }
   BodyState state() const { return state_.load(std::memory_order_acquire); }
-  // Memory held now by its chunks, in bytes: what back-pressure looks at.
+  // Memory held now by its chunks, in bytes, for back-pressure.
   std::uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
-  // What a reader keeps in memory who has read up to `position`: nothing of a body that the cache
-  // has anyway, the whole of one that is kept for readers alone, else what was written since.
+  // Returns the memory that a reader at `position` holds: no body bytes if the cache has them
+  // anyway, the whole body if it is kept for readers alone, else the bytes written since.
   std::uint64_t held_for(std::uint64_t position) const;
   // held_bytes() and the bookkeeping: what the kernel is charged for it.
   std::uint64_t charge() const;

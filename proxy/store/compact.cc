@@ -32,7 +32,7 @@ bool SlabArena::make_room() {
   return compact_locked(kMovesAtLimit, *mover).moved != 0 || held_bytes() < held_before;
 }
 
-// Of fixed slots, the empty slab that each class keeps. Whether there was one.
+// Releases the empty slab that each class of fixed slots keeps. Returns whether there was one.
 bool SlabArena::release_kept_slabs() {
   bool released = false;
   for (std::size_t i = size_class_count(); i < lists_.size(); ++i) {

@@ -245,7 +245,7 @@ std::size_t MemoryStore::close_holes(std::size_t moves_max) {
   return arena_->compact(moves_max, *this).moved;
 }
 
-// What is being read would not be freed by a move.
+// A move would not free an object that is being read.
 bool MemoryStore::pin(void* slot) {
   std::uint32_t alone = 1;
   return std::atomic_ref(*static_cast<std::uint32_t*>(slot))

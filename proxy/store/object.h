@@ -1,11 +1,11 @@
-// Object: a committed stored response. Immutable, so that any number of threads may read it
-// without locks; it lives as long as somebody holds a reference (the kernel holds one an entry, as
-// an opaque Payload; readers hold ObjectRefs). One slot of the arena holds
-// [Object | meta | key text | head | small body]; a body that does not fit lies in a Body, and what
-// fits no slot without its body has a run of pages in place of one (cache::kObjectBytesMax).
+// Object: a committed stored response. Immutable, so that any number of threads may read it without
+// locks; it lives as long as somebody holds a reference (the kernel holds one an entry, as an
+// opaque Payload; readers hold ObjectRefs). One slot of the arena holds [Object | meta | key text |
+// head | small body]; a body that does not fit lies in a Body, and an object that fits no slot
+// without its body has a run of pages in place of one (cache::kObjectBytesMax).
 //
-// Beside it may lie further forms of the same response, objects of their own that nobody else
-// knows: they come later, stay as long as it does, and end with it.
+// It may have further forms of the same response, objects of their own that nothing else knows:
+// they come later, stay as long as it does, and end with it.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace encore::store {
 class Object;
 class ObjectRef;
 
-// Whose memory objects lie in.
+// Owner of the objects' memory.
 class ObjectOwner {
  public:
   // The last reference has gone. Any thread.
@@ -36,12 +36,12 @@ class ObjectOwner {
 // A reference to an object as the kernel keeps it.
 using Payload = std::uint64_t;
 
-// What an object is made of. Everything is copied; nothing is kept.
+// The parts of an object. Everything is copied; nothing is kept.
 struct ObjectParts {
   std::string_view key;             // the kernel's key bytes: realm and target URI
   std::span<const std::byte> meta;  // a trivially copyable record of the server, <= kMetaBytesMax
   std::string_view head;            // response head, ready to be sent
-  bool is_form = false;             // of another object: add_form() comes next, and no kernel
+  bool is_form = false;             // form of another object: add_form() comes next, and no kernel
 };
 
 inline constexpr std::size_t kMetaBytesMax = 256;
@@ -87,7 +87,7 @@ class Object {
   // charge() and that of its forms.
   std::uint64_t charge_with_forms() const;
 
-  // What its users have found out about it and want to find again: 0 at first.
+  // A note of its users about it, for later: 0 at first.
   std::uint8_t note() const { return note_.load(std::memory_order_relaxed); }
   void set_note(std::uint8_t note) const { note_.store(note, std::memory_order_relaxed); }
 
@@ -104,7 +104,7 @@ class Object {
   }
 
   // Copies the parts behind itself; the inline body is the caller's to copy. Leaves the count
-  // alone: a compaction may look at it before construction is done.
+  // alone: a compaction may read it before construction is done.
   Object(ObjectOwner& owner, const ObjectParts& parts, std::uint64_t body_size, Body* body);
   ~Object();
 
@@ -185,7 +185,7 @@ class ObjectRef {
     const char* const line = reinterpret_cast<const char*>(at(payload));
     for (std::size_t i = 0; i < kPrefetchedLines; ++i) __builtin_prefetch(line + i * 64);
   }
-  // Looks at a payload without a reference. REQUIRES: as share().
+  // Reads a payload without a reference. REQUIRES: as share().
   static const Object& peek(Payload payload) { return *at(payload); }
 
   explicit operator bool() const { return object_ != nullptr; }

@@ -21,7 +21,7 @@ static_assert(kHugeBytes % kExtentBytes == 0);
 // MADV_COLLAPSE, since Linux 6.1: younger than some systems' headers.
 constexpr int kCollapse = 25;
 constexpr std::size_t kOsPagesPerPage = kPageBytes / kOsPageBytes;
-// Blocks that one call looks at: 512 MiB of address space, in some microseconds.
+// Blocks that one call checks: 512 MiB of address space, in some microseconds.
 constexpr std::size_t kBlocksLookedAt = 256;
 
 std::byte* map(std::size_t bytes, int protection) {
@@ -298,11 +298,12 @@ void PagePool::discard(PageIndex page, std::size_t resident) {
 // --- Huge pages ----------------------------------------------------------------------------------
 
 bool PagePool::back_with_huge_page(std::size_t block) {
-  // At once, and of these bytes alone: left to itself the system would take any 2 MiB of which one
-  // page is resident.
+  // Immediately, and for these bytes alone: left to itself the system would take any 2 MiB of which
+  // one page is resident.
   if (madvise(block_data(block), kHugeBytes, MADV_HUGEPAGE) == 0) {
     if (madvise(block_data(block), kHugeBytes, kCollapse) == 0) return true;
-    // What it does not know it will never know; else there may be no huge page just now.
+    // A system that does not know the call will never know it; else there may be no huge page just
+    // now.
     huge_refused_ = errno == EINVAL;
     madvise(block_data(block), kHugeBytes, MADV_NOHUGEPAGE);
     return false;

@@ -3,11 +3,11 @@
 // 4-KiB pages up to its commitment are ever touched, and what is freed is given back to the system
 // (madvise) beyond a small reserve of idle pages. Thread-safe.
 //
-// Where nothing contiguous is left, a run comes out shorter than asked for.
+// If no contiguous pages are left, a run is shorter than requested.
 //
-// What is resident as a whole, 2 MiB at a time, may be backed by huge pages (back_with_huge_pages):
-// a lookup among many objects then does not look up the page of each as well. Nothing becomes
-// resident by it that was not; where a part is given back, the rest is small pages again.
+// Wholly resident blocks of 2 MiB may be backed by huge pages (back_with_huge_pages): a lookup
+// among many objects then does not look up the page of each as well. No further pages become
+// resident by it; if a part is returned, the rest is small pages again.
 #pragma once
 
 #include <array>
@@ -34,16 +34,16 @@ using cache::size_class;
 using cache::size_class_count;
 using cache::size_class_for;
 using cache::SizeClass;
-// Address space is taken in extents of this many pages (1 MiB), which is also the longest run.
+// Address space is reserved in extents of this many pages (1 MiB), which is also the longest run.
 inline constexpr std::uint32_t kExtentPages = 16;
 static_assert(kExtentPages * kPageBytes == cache::kRunBytesMax);
-// What the system backs by one huge page.
+// Size of a huge page.
 inline constexpr std::size_t kHugeBytes = 2 * 1024 * 1024;
 inline constexpr std::uint32_t kHugePages = kHugeBytes / kPageBytes;
 
 struct PagePoolOptions {
   std::uint64_t limit_bytes = 0;     // most that is ever resident
-  std::uint64_t idle_bytes_max = 0;  // of free pages, kept resident for reuse
+  std::uint64_t idle_bytes_max = 0;  // free pages, kept resident for reuse
   // Address space to reserve; less is taken where the system refuses. 0: eight times the limit,
   // 16 GiB at least, so that runs are found however scattered the pages in use are.
   std::uint64_t address_bytes = 0;
@@ -79,9 +79,9 @@ class PagePool {
   // Gives back what lies behind the first `bytes`, rounded up to 4 KiB; the address space stays.
   void trim(Run run, std::size_t bytes);
 
-  // Looks at some of the address space, and backs at most `blocks_max` blocks of 2 MiB that are
-  // wholly resident by huge pages: some hundred microseconds each. How many there were; none where
-  // the system has no huge pages to give. For a maintenance tick.
+  // Checks some of the address space, and backs at most `blocks_max` blocks of 2 MiB that are
+  // wholly resident by huge pages: some hundred microseconds each. Returns how many there were;
+  // none if the system has no huge pages left. For a maintenance tick.
   std::size_t back_with_huge_pages(std::size_t blocks_max) ENCORE_EXCLUDES(mutex_, huge_mutex_);
   // Bytes that are backed by huge pages now.
   std::uint64_t huge_bytes() const { return huge_.load(std::memory_order_relaxed); }
@@ -103,11 +103,11 @@ class PagePool {
 
  private:
   struct PageInfo {
-    // Resident 4-KiB pages from its start. Of the owner; of the pool while free.
+    // Resident 4-KiB pages from its start. Written by the owner; by the pool while free.
     std::uint8_t resident;
     // In the list of idle pages: free and resident to some part.
     bool idle;
-    // Neighbours in that list.
+    // Links of that list.
     PageIndex previous;
     PageIndex next;
   };
@@ -125,7 +125,7 @@ class PagePool {
   };
   // 2 MiB: two extents.
   struct Block {
-    std::atomic<std::uint8_t> whole_pages;  // of its 32, those that are wholly resident
+    std::atomic<std::uint8_t> whole_pages;  // the wholly resident ones of its 32
     Backing backing;                        // guarded by huge_mutex_
   };
   struct Tables {

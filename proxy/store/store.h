@@ -1,6 +1,6 @@
-// Store: moves the bytes of stored responses. The kernel (cache/) decides what is stored and what
-// is evicted, and holds for each entry one reference to an object as an opaque Payload; the store
-// decides nothing and only says what a thing costs.
+// Store: moves the bytes of stored responses. The kernel (cache/) decides which responses are
+// stored and evicted, and holds for each entry one reference to an object as an opaque Payload; the
+// store decides nothing and only says what a thing costs.
 //
 // The server takes the kernel's budget (Kernel::reserve) before bytes go in.
 //
@@ -29,7 +29,7 @@ namespace encore::store {
 class Writer {
  public:
   virtual ~Writer() = default;
-  // Where the bytes go; readers may join it by Body::open.
+  // The body for the bytes; readers may join it by Body::open.
   virtual const BodyRef& body() const = 0;
   // Makes the object. The writer is spent, whatever the outcome; the body stays readable.
   // REQUIRES: the body is complete and retains its bytes. Errors: no memory; not
@@ -39,7 +39,7 @@ class Writer {
 
 struct ObjectSpec {
   std::string_view key;
-  std::optional<std::uint64_t> length;  // of the body, where announced
+  std::optional<std::uint64_t> length;  // length of the body, if announced
   BodyRef body;  // a transfer that is stored after all; else a new one is made
 };
 
@@ -48,9 +48,9 @@ struct StoreStats {
   std::uint64_t live_bytes = 0;       // slots and chunks in use: stored, pinned and in flight
   std::uint64_t held_bytes = 0;       // taken from the system: live, holes and reserve
   std::uint64_t limit_bytes = 0;      // held_bytes never exceeds it
-  std::uint64_t idle_bytes = 0;       // of held: free pages kept for reuse
+  std::uint64_t idle_bytes = 0;       // free pages kept for reuse, part of held
   std::uint64_t pinned_bytes = 0;     // charges of objects evicted while somebody reads them
-  std::uint64_t in_flight_bytes = 0;  // of bodies that belong to no object (yet)
+  std::uint64_t in_flight_bytes = 0;  // bytes of bodies that belong to no object (yet)
   std::uint64_t moved_objects = 0;    // by compaction, since the start
   std::uint64_t failed_requests = 0;  // objects, bodies and appends to one that found no room,
                                       // since the start
