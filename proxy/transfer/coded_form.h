@@ -1,6 +1,6 @@
-// The coded forms of a stored response (store::Object::form): what they say beside their bytes, and
-// how they stay with it when it is freshened. Thread-compatible. Why forms are no variants of the
-// key: docs/decisions/0250.
+// The coded forms of a stored response (store::Object::form): their facts in addition to the bytes,
+// and how they stay with it when it is freshened. Thread-compatible. Why forms are not variants of
+// the key: docs/decisions/0250.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ CodedForm coded_form(const HeadParts& identity, coding::Coding coding, std::uint
 std::string without_body_digests(std::string_view trailers);
 
 // Gives the forms of `old` to `made`, which is the same response with another head: each under a
-// head that follows from that. What finds no memory is left out, to be made again.
+// head derived from that. Forms without memory are left out, to be made again.
 void carry_forms(store::Store& store, const store::Object& old, const store::Object& made);
 
 }  // namespace encore::server

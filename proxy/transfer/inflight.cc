@@ -121,7 +121,7 @@ void Inflight::take_out(Transfer& transfer, End end) {
   transfer.set_unlisted();
 }
 
-// What is counted comes before the table's lock, and the caller removes what is stored after it: a
+// The count comes before the table's lock, and the caller removes the stored objects after it. So a
 // transfer either is seen to be overtaken when it has stored its response, or has stored it before
 // the removal.
 void Inflight::invalidate(const filter::Hash128& hash, std::string_view key) {

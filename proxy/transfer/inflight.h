@@ -1,7 +1,7 @@
-// The transfers under way that others may join, by primary key; the keys and credentials whose
-// responses lately were nothing to share, so that such requests are never made to wait for one
-// another (docs/decisions/0400); and how often keys were invalidated, so that a transfer can tell
-// whether it was overtaken. Thread-safe; sharded like the kernel, so that workers rarely meet.
+// The transfers in progress that others may join, by primary key. Also the keys and credentials
+// whose latest responses could not be shared, so that such requests never wait for one another
+// (docs/decisions/0400). And how often keys were invalidated, so that a transfer can tell whether
+// it was overtaken. Thread-safe; sharded like the kernel, so that workers rarely meet.
 #pragma once
 
 #include <array>
@@ -32,14 +32,14 @@ class Inflight {
     JoinOutcome joined = JoinOutcome::kNo;  // else an existing one, the reader is registered
   };
 
-  // Whose transfers a request may wait for, by its credentials.
+  // The transfers that a request may wait for, by its credentials.
   enum class Among : std::uint8_t {
     kAll,
-    kAlikeBeforeHead,  // of other credentials only those whose response is known to be of use
+    kAlikeBeforeHead,  // with other credentials, only if the response is known to be of use
     kAlike,            // with the same credentials
   };
 
-  // Who wants a transfer.
+  // A request that wants a transfer.
   struct Wanted {
     const filter::Hash128& hash;
     std::string_view key;
@@ -51,8 +51,8 @@ class Inflight {
     const net::Address* client = nullptr;  // null: it joins what any client waits for
     Among among = Among::kAll;
     JoinWish wish = JoinWish::kAny;
-    // Whether to be told where a response of the key was stored a moment ago, maybe since this one
-    // has looked for it: kStoredMeanwhile, and nothing is done.
+    // True to be notified if a response of the key was stored a moment ago, maybe since this
+    // request's lookup: kStoredMeanwhile, and nothing is done.
     bool minds_stored = false;
   };
   // Joins a transfer of the key that brings the wanted variant, or enters `fresh` as the one that
@@ -68,8 +68,8 @@ class Inflight {
   // The same for one whose response has been stored.
   void remove_stored(Transfer& transfer) { take_out(transfer, End::kStored); }
 
-  // The key was invalidated: whoever comes from now on does not join what was asked for before, and
-  // invalidations() knows of it. To be called before what is stored of it is removed.
+  // The key was invalidated: requests from now on do not join earlier transfers, and
+  // invalidations() counts it. Call it before the stored objects are removed.
   void invalidate(const filter::Hash128& hash, std::string_view key);
   // The same for every key.
   void invalidate_all();
@@ -95,11 +95,11 @@ class Inflight {
   void forget_unshared(const filter::Hash128& hash, std::uint64_t credentials);
   Unshared unshared(const filter::Hash128& hash, std::uint64_t credentials,
                     MonotonicTime now) const;
-  // True if lately a response of the key was not shared, whoever asked: requests wait for none with
-  // other credentials.
+  // True if a recent response of the key was not shared, whatever the client: requests do not wait
+  // for those with other credentials.
   bool is_apart(const filter::Hash128& hash, MonotonicTime now) const;
-  // The whole is more than a range is worth: the next range goes to its origin as it is and waits
-  // for nobody, whoever asks.
+  // The whole is more than a range is worth: the next range of any client goes to its origin
+  // unchanged and does not wait.
   void keep_ranges_alone(const filter::Hash128& hash, MonotonicTime until);
   bool are_ranges_alone(const filter::Hash128& hash, MonotonicTime now) const;
   // Tells the CPU that the key's place among the unshared ones will be asked for soon.
@@ -135,7 +135,7 @@ class Inflight {
     mutable Mutex mutex;
     Stored stored ENCORE_GUARDED_BY(mutex);
     Table transfers ENCORE_GUARDED_BY(mutex);
-    Table::node_type spare ENCORE_GUARDED_BY(mutex);  // of the last that was taken out
+    Table::node_type spare ENCORE_GUARDED_BY(mutex);  // from the last removal
   };
   enum class End : std::uint8_t { kWithoutTrace, kStored };
   void take_out(Transfer& transfer, End end);

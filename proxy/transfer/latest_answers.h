@@ -23,10 +23,10 @@ class LatestAnswers {
 
   struct Variant {
     filter::Hash128 key;
-    std::uint64_t number = 0;  // what the kernel knows it by
+    std::uint64_t number = 0;  // the kernel's number for it
   };
   struct Answer {
-    http::UnixSeconds date = http::kNoDate;  // of its field Date
+    http::UnixSeconds date = http::kNoDate;  // value of its field Date
     MonotonicTime requested{};
     // A number for its strong entity tag; 0: it has none. Noted of parts only: a part is no newer
     // than a whole that has the same one.
@@ -39,7 +39,7 @@ class LatestAnswers {
   };
   // A newer answer: one with a later Date, or with the same, or none, that was requested later.
   struct Newer {
-    // It came while the other was under way. If not, its Date alone says so: the clock of its
+    // It came while the other was in progress. If not, its Date alone says so: the clock of its
     // server may be ahead, and it counts as long as it is stored and fresh.
     bool came_meanwhile = false;
     std::uint64_t invalidations = 0;

@@ -1,8 +1,8 @@
-// LatestMoment: up to which time something has happened that all workers see. Each worker reads the
-// clock once a turn, so that what another one has just stored came, by its own clock, in the
-// future; who looks at it moves its clock on to this moment first (Lamport 1978: a clock is never
-// behind what it has been told of). Thread-safe: what was noted before something was stored or
-// shared under a lock is seen by all that find it.
+// LatestMoment: the time up to which something has happened that all workers see. Each worker reads
+// the clock once a turn. So an object that another one has just stored came, by its own clock, in
+// the future. A worker that reads it moves its clock on to this moment first (Lamport 1978: a clock
+// is never behind a message that it has received). Thread-safe: a time that was noted before an
+// object was stored or shared under a lock is seen by all that find it.
 #pragma once
 
 #include <atomic>

@@ -43,7 +43,7 @@ class Pace {
   bool is_known() const { return known_; }
   // Bytes a second; what is a look older counts half. REQUIRES: is_known().
   std::uint64_t bytes_per_second() const { return rate_; }
-  // At the end of each window: whether too little was taken in it. Ask once a look.
+  // At the end of each window: true if too little was received in it. Call it once per check.
   bool is_below(const LeastPace& least) {
     if (least.bytes_per_second == 0 || least.window.count() == 0) return false;
     if (window_ < least.window) return false;
@@ -64,7 +64,7 @@ class Pace {
   bool blocked_ = false;  // at the last look
   bool known_ = false;
   std::uint64_t rate_ = 0;
-  Nanoseconds window_{};  // of being behind, until now
+  Nanoseconds window_{};  // time of being behind, until now
   std::uint64_t window_bytes_ = 0;
 };
 

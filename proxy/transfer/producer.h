@@ -1,8 +1,8 @@
 // Producer: what fills a transfer. An origin's response today; whatever else a body can be had from
 // is one, too.
 //
-// Confined to the thread of its transfer's home. Whoever sets one (Transfer::set_producer) takes it
-// back before it ends.
+// Confined to the thread of its transfer's home. The unit that sets one (Transfer::set_producer)
+// takes it back before it ends.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Responses as the server handles them: what is kept beside a stored object, and what the readers
-// of a transfer share. Values, thread-compatible.
+// Responses as the server handles them: the data next to a stored object, and the data that the
+// readers of a transfer share. Values, thread-compatible.
 #pragma once
 
 #include <algorithm>
@@ -25,13 +25,13 @@
 
 namespace encore::server {
 
-// Kept beside each stored object, as its meta blob. The object's key text is the primary key,
-// then the selecting names, then the variant key, one after the other; its head bytes are the
-// stored head (StoredMeta::head_bytes of them), then the trailer section's lines, then the
-// LargeBody of one whose body lies in parts on disk, then the tags.
+// Data next to each stored object, as its meta blob. The object's key text is the primary key, then
+// the selecting names, then the variant key, one after the other; its head bytes are the stored
+// head (StoredMeta::head_bytes of them), then the trailer section's lines, then the LargeBody if
+// its body lies in parts on disk, then the tags.
 struct ObjectMeta {
   http::StoredMeta http;
-  std::uint64_t variant = 0;  // what the kernel knows the variant by; 0 without Vary
+  std::uint64_t variant = 0;  // the kernel's number of the variant; 0 without Vary
   std::uint32_t primary_bytes = 0;
   std::uint32_t names_bytes = 0;
   // kPlain: no selection, no extras, so that a fresh hit may go out without a closer look.
@@ -43,14 +43,14 @@ struct ObjectMeta {
   // Place of Content-Type's value in the stored head; for the access log, and for bans.
   std::uint16_t type_bytes = 0;
   std::uint32_t type_offset = 0;
-  // Of the object's head bytes, at their end: the tags it can be purged by, each with a line feed.
+  // The end of the object's head bytes: the tags by which it can be purged, each with a line feed.
   std::uint32_t tag_bytes = 0;
   std::uint32_t large_bytes = 0;  // kLargeBodyBytes, or 0: it has no parts on disk
 };
 static_assert(sizeof(ObjectMeta) == cache::kRecordBytes);
 
-// A body that lies in parts on disk: what they are found by. The object may have the whole body in
-// memory beside them, or none of it.
+// A body in parts on disk, and the data to find them. The object may also have the whole body in
+// memory, or none of it.
 struct LargeBody {
   std::uint64_t number = 0;  // disk::Disks::new_body_number()
   std::uint64_t length = 0;
@@ -103,17 +103,17 @@ inline std::string_view tags_of(const store::Object& object) { return head_parts
 inline std::optional<LargeBody> large_body_of(const store::Object& object) {
   return head_parts(object).large_body();
 }
-// Whether nothing of its body is in memory.
+// True if no body bytes are in memory.
 inline bool is_on_disk_alone(const store::Object& object) {
   return meta_of(object).large_bytes != 0 && object.body_size() == 0;
 }
-// Of the body, wherever it lies.
+// Length of the body, wherever it lies.
 std::uint64_t body_length_of(const store::Object& object);
 
-// What the kernel knows a variant by; 0 without selecting names.
+// Returns the kernel's number of a variant; 0 without selecting names.
 std::uint64_t variant_of(std::string_view names, std::string_view variant_key);
 
-// What an object would have in place of its meta and head, had the store room for it.
+// The meta and head that an object would have if the store had space for it.
 struct UnstoredHead {
   ObjectMeta meta;
   std::string head;
@@ -133,15 +133,15 @@ struct SharedResponse {
   // the one who asked alone (Age as it came, Set-Cookie, and what private="..." and
   // no-cache="..." name) stand last.
   std::string head;
-  std::size_t common_bytes = 0;  // of the head: what others may see
+  std::size_t common_bytes = 0;  // part of the head that others may see
   std::optional<std::uint64_t> length;
   http::StoredMeta meta;
   std::string names;                        // selecting names (http/vary.h); "*": may not be shared
-  std::string variant_key;                  // of the request that was sent
-  std::uint64_t variant = 0;                // what the kernel knows it by
+  std::string variant_key;                  // key of the request that was sent
+  std::uint64_t variant = 0;                // the kernel's number for it
   Outcome outcome = Outcome::kUncacheable;  // for the one who asked
   http::StoreReason reason = http::StoreReason::kOk;
-  Unfollowed unfollowed = Unfollowed::kNone;  // of a redirection that its rule might have followed
+  Unfollowed unfollowed = Unfollowed::kNone;  // for a redirection that its rule might have followed
   cache::AdmissionRule admission = {};        // by which it is stored
   // The kernel's decision for the first reader.
   cache::AdmitReason admitted = cache::AdmitReason::kPolicyRefuses;
@@ -151,7 +151,7 @@ struct SharedResponse {
   bool is_for_validation = false;
   // Going into the cache as it was published; nothing: that shows at its end.
   std::optional<bool> stored = false;
-  // It was to go into the cache, and came too late for it. Of its own worker alone, as `stored`.
+  // It was to go into the cache, and came too late for it. For its own worker alone, as `stored`.
   bool overtaken = false;
   bool has_large_head = false;  // larger than the store takes
   bool whole = true;            // a full representation, that ranges may be cut from
@@ -168,7 +168,7 @@ struct SharedResponse {
   }
 };
 
-// What a forwarded head is made with, beside the response.
+// Data of a forwarded head, in addition to the response.
 struct ForwardHead {
   std::optional<std::uint64_t> length = {};    // Content-Length; nothing: none
   std::string_view http_date;                  // supplied where the origin left it out

@@ -45,7 +45,7 @@ class Fields {
   const SavedMeta& out() const { return out_; }
 
  private:
-  SavedMeta out_{};  // what is left at the end is room for what comes, in zeros
+  SavedMeta out_{};  // unused space at the end is zero, for later fields
   std::size_t at_ = 0;
 };
 
@@ -68,8 +68,8 @@ Clocks clocks_of(const Clocks& now, std::uint64_t run, std::int64_t apart) {
 }
 
 // Records of version 1 hold configured windows of staleness next to their origins' own, and guesses
-// of freshness whoever asked. The first are dropped where the response never was fresh; by the
-// second nobody is served before the origin has confirmed them.
+// of freshness whatever the client. The first are dropped if the response never was fresh; by the
+// second no client is served before the origin has confirmed them.
 void distrust(http::StoredMeta& meta) {
   using http::StoredMeta;
   if (meta.is(StoredMeta::kNeverFresh)) meta.swr_seconds = meta.sie_seconds = 0;

@@ -1,4 +1,4 @@
-// An ObjectMeta as bytes that outlive the process and the machine's boot: what is beside a stored
+// An ObjectMeta as bytes that outlive the process and the machine's boot: the data next to a stored
 // response on a disk. Its moments become wall times there and monotonic ones again when they are
 // read. Pure, thread-safe.
 #pragma once
@@ -19,8 +19,8 @@ namespace encore::server {
 struct Clocks {
   MonotonicTime monotonic;
   WallTime wall;
-  // Of the process that looks at them (disk::Disks::run()): what it has saved itself it reads as it
-  // was, whoever has set the wall clock meanwhile. 0: of nobody.
+  // Run of the reading process (disk::Disks::run()): records that it has saved itself it reads
+  // unchanged, even if the wall clock was set meanwhile. 0: no run.
   std::uint64_t run = 0;
 };
 
@@ -32,7 +32,7 @@ using SavedMeta = std::array<char, kSavedMetaBytes>;
 
 SavedMeta save_meta(const ObjectMeta& meta, const Clocks& clocks);
 
-// What the saved record lies beside.
+// The parts next to which the saved record lies.
 struct SavedParts {
   std::size_t key_bytes = 0;   // primary key, selecting names and variant key
   std::size_t head_bytes = 0;  // stored head, trailer lines and tags

@@ -59,7 +59,7 @@ class ObjectSource final : public disk::RecordSource {
     }
   }
 
-  // Of a body in parts nothing else has anything.
+  // The head of a body in parts exists only here.
   bool is_urgent() const override { return fields_.kind == disk::RecordKind::kHead; }
   disk::Record record() const override {
     return {.fields = fields_,
@@ -71,7 +71,7 @@ class ObjectSource final : public disk::RecordSource {
   }
 
  private:
-  // Of an object: it keeps every byte for as long as it lives.
+  // Takes the body of an object: that keeps every byte for as long as it lives.
   void take_body() {
     if (object_->body_size() == 0) return;
     if (object_->is_inline()) {
@@ -125,7 +125,7 @@ class PartSource final : public disk::RecordSource {
   static constexpr auto kAlways = std::numeric_limits<disk::WallSeconds>::max();
   static constexpr std::size_t kPiecesFirst = cache::kPartBytes / store::kTransferChunkBytes + 1;
 
-  store::Body::Cursor cursor_;  // what follows where it stands is kept
+  store::Body::Cursor cursor_;  // its reference keeps the later bytes
   disk::RecordFields fields_;
   std::vector<iovec> body_;
 };

@@ -13,8 +13,8 @@ namespace encore::server {
 
 class Standstill {
  public:
-  // How often it is looked at while others wait: the third look, after 90 ms, finds one that stands
-  // still, and the others go on before 100 ms have passed.
+  // The interval of checks while others wait: the third check, after 90 ms, finds a transfer that
+  // stands still, and the others go on before 100 ms have passed.
   static constexpr Nanoseconds kLookInterval = std::chrono::milliseconds(45);
   static constexpr Nanoseconds kLimit = std::chrono::milliseconds(80);
   // A client far away takes its bytes in bursts, a round trip apart as long as its connection is

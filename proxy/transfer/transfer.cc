@@ -39,7 +39,7 @@ void Transfer::set_listed() {
   access_.store(Access::kListed, std::memory_order_relaxed);
 }
 
-// Nobody finds it any more. Where nobody elsewhere reads it either, that stays so.
+// New readers do not find it any more. If no other thread reads it either, that stays so.
 void Transfer::set_unlisted() {
   ENCORE_CHECK(is_listed(), "what leaves the table stood in it");
   const MutexLock lock(mutex_);
@@ -158,8 +158,8 @@ void Transfer::tell(void (Producer::*what)()) {
 
 void Transfer::advance(TransferReader& reader, std::uint64_t position) {
   reader.position_.store(position);
-  // The position first, then the flag. The producer sets the flag first and then looks at
-  // positions, so that one of both sees the other.
+  // The position first, then the flag. The producer sets the flag first and then reads positions,
+  // so that one of both sees the other.
   if (producer_paused_.load()) tell(&Producer::on_reader_advanced);
 }
 
@@ -259,7 +259,7 @@ std::uint64_t Transfer::slowest_position(std::uint64_t written) const {
 
 bool Transfer::is_over_share() const {
   const Lock lock(*this);
-  const TransferReader* only = nullptr;  // who reads
+  const TransferReader* only = nullptr;  // the only reader
   for (const TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
     if (reader->position_.load() == TransferReader::kReadsNothing) continue;
     if (only != nullptr) return false;

@@ -45,7 +45,7 @@ struct TransferFailure {
   int status = 502;
   Outcome outcome = Outcome::kOriginUnreachable;
   std::string detail = {};
-  bool of_the_client = false;  // who asked is why: others may fare better
+  bool of_the_client = false;  // the client is the reason: others may fare better
   std::string why = {};        // for who reads the answer
   OriginVisit visit = {};
 };
@@ -82,8 +82,8 @@ enum class JoinOutcome : std::uint8_t {
 // Readers that may join behind the head.
 enum class Joinable : std::uint8_t {
   kNo,
-  kToRead,       // whom the response answers
-  kUntilStored,  // who waits until it is stored, to validate it then
+  kToRead,       // receives the response
+  kUntilStored,  // waits until it is stored, to validate it then
 };
 
 // Transfers that a reader would join.
@@ -116,7 +116,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   const filter::Hash128& hash() const { return hash_; }
   const AskedBy& asked_by() const { return asked_by_; }
 
-  // Any thread. What is read after the phase was seen is what was there when it was set.
+  // Any thread. Data read after the phase was seen are those that were there when it was set.
   TransferPhase phase() const { return phase_.load(std::memory_order_acquire); }
   // REQUIRES: phase kSharing.
   const SharedResponse& response() const { return *response_; }
@@ -146,7 +146,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // A reader has waited for the head for too long: nobody else is to begin to. Nothing is done
   // where it has come meanwhile.
   void give_up_head();
-  // The reader reads nothing of the body, and holds nobody back: it waits for its end.
+  // The reader reads no body bytes, and does not delay others: it waits for its end.
   void mark_waiting(TransferReader& reader);
   // Whether the end is worth waiting for: the response is being stored, to be validated by each.
   bool is_awaitable() const { return awaitable_.load(std::memory_order_acquire); }
@@ -190,12 +190,13 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::uint64_t slowest_position(std::uint64_t written) const;
   // Whether the only reader is one of a client beyond its share of memory.
   bool is_over_share() const;
-  // Until `now` the producer was paused for `elapsed`, with so much written. Where some readers
-  // have read it all, the slowest one is to blame. Blame grows with the time of such pauses and
-  // fades with that between them, so that who is less than half as fast as the others comes to be
-  // cut, one that takes nothing after two seconds; readers of like speed take turns, and none is.
-  // Blame with it are those of its client that are at least half as far behind: they would hold
-  // back the others one after the other. Returns whether one was cut; the next wake-up tells it.
+  // Until `now` the producer was paused for `elapsed`, with so much written. If some readers have
+  // read it all, the slowest one is to blame. Blame grows with the time of such pauses and fades
+  // with that between them. So a reader less than half as fast as the others is cut in the end, and
+  // one that takes nothing after two seconds; readers of similar speed take turns, and none is cut.
+  // The readers of the same client that are at least half as far behind are blamed with it: they
+  // would delay the others one after the other. Returns whether one was cut; the next wake-up
+  // reports it.
   struct HoldBack {
     std::uint64_t written = 0;
     Nanoseconds elapsed{};
@@ -209,7 +210,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   enum class Asking : std::uint8_t { kNobody, kToKnow, kVerdict };
   enum class Others : std::uint8_t {
     kBehind,  // nobody has read all
-    kBusy,    // who has read all has clients that are still taking it
+    kBusy,    // the clients of readers that have read all are still taking it
     kWait,
   };
   Others question_behind(std::uint64_t written, Asking asking);
@@ -238,11 +239,11 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   bool may_parts_come() const {
     return parts_end_.load(std::memory_order_acquire) == PartsEnd::kAhead;
   }
-  // From set_producer_paused(true) on each advance() of a reader is told to the producer. A look at
-  // slowest_position() afterwards misses none that came before.
+  // After set_producer_paused(true) the producer is notified of each advance() of a reader. A call
+  // of slowest_position() afterwards misses none that came before.
   void set_producer_paused(bool paused) { producer_paused_.store(paused); }
 
-  // --- the table of those under way (Inflight), on the producer's thread ---
+  // --- the table of those in progress (Inflight), on the producer's thread -----------------------
 
   // Others may find it from now on.
   void set_listed();
@@ -251,10 +252,10 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void set_unlisted();
 
  private:
-  // Who can get at it.
+  // The threads that can reach it.
   enum class Access : std::uint8_t {
     kHome,    // its home's thread alone
-    kListed,  // whoever finds it in the table, and readers of other homes
+    kListed,  // requests that find it in the table, and readers of other homes
     kShared,  // those readers
   };
 

@@ -1,9 +1,9 @@
-// TransferHome: one thread's end of the transfers. The transfers that it fills are told here of
+// TransferHome: one thread's end of the transfers. The transfers that it fills are notified here by
 // readers on other threads, and its readers are woken here from there.
 //
-// A wake-up from another thread carries no address but a ticket: a place in the table of those who
-// may be woken, and the generation of the one who stood there when it was sent. Whoever has left
-// meanwhile is not called, nor is the next who has its place, or its memory.
+// A wake-up from another thread carries no address but a ticket: a place in the table of targets,
+// and the generation of the target that was there when it was sent. A target that has left
+// meanwhile is not called, nor is the next one in its place, or its memory.
 //
 // Confined to its thread but for what says otherwise.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace encore::server {
 
-// Who may be woken from other threads.
+// A target of wake-ups from other threads.
 class WakeTarget {
  public:
   // On its home's thread, from the loop. It may leave, and be destroyed.
@@ -28,7 +28,7 @@ class WakeTarget {
 
 class TransferHome {
  public:
-  // Who stands where in the table. An empty one is nobody's.
+  // A target's place in the table. An empty one belongs to none.
   struct Ticket {
     std::uint32_t place = 0;
     std::uint32_t generation = 0;  // 0: empty
@@ -76,7 +76,7 @@ class TransferHome {
  private:
   struct Place {
     WakeTarget* target = nullptr;  // null: free
-    std::uint32_t generation = 0;  // of the one who stands there, or stood last
+    std::uint32_t generation = 0;  // that of the present target, or of the last one
     std::uint32_t next_free = 0;
   };
   static constexpr std::uint32_t kNoPlace = UINT32_MAX;

@@ -1,6 +1,6 @@
-// TransferMemory: how much memory each client makes the proxy hold by not taking what was asked
-// for: bytes of bodies on their way, of stored ones that are kept for it alone, and of replies that
-// it has not taken. Only what is held longer than a turn of the loop is counted, so a client that
+// TransferMemory: the memory that each client makes the proxy hold by not reading its responses:
+// bytes of bodies on their way, of stored ones that are kept for it alone, and of replies that it
+// has not read. Only memory that is held longer than a turn of the loop counts, so a client that
 // keeps up costs nothing here. A client is an IPv4 address, or an IPv6 network of 64 bits: that is
 // what one subscriber has.
 //
@@ -28,8 +28,8 @@ class TransferMemory {
   };
 
  public:
-  // What one connection holds, by its last word. What is held is given back when it ends.
-  // REQUIRES: the TransferMemory outlives it, and is the same in all calls.
+  // The memory that one connection holds, by its latest report. It is returned when the Holding
+  // ends. REQUIRES: the TransferMemory outlives it, and is the same in all calls.
   class Holding {
    public:
     Holding() = default;

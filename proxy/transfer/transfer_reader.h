@@ -58,7 +58,7 @@ class TransferReader : private WakeTarget {
 
  private:
   friend class Transfer;
-  // What has happened since is seen by this call, and what comes later wakes it again.
+  // This call sees all earlier changes, and later ones wake it again.
   void on_wake_up() override {
     wake_pending_.exchange(false, std::memory_order_acq_rel);
     on_transfer();
@@ -78,8 +78,8 @@ class TransferReader : private WakeTarget {
 
   TransferHome& home_;
   const net::Address* client_ = nullptr;
-  // Of the transfer that it reads, one for each time that it joins; empty: none. Its own thread
-  // writes it.
+  // Ticket of the transfer that it reads, one for each time that it joins; empty: none. Its own
+  // thread writes it.
   TransferHome::Ticket ticket_;
   // Guarded by the transfer; what is atomic is written by the reader without a lock.
   TransferReader* previous_ = nullptr;
