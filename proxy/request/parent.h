@@ -13,15 +13,15 @@
 
 namespace encore::server {
 
-// Whom a request is sent to instead of what it names; null: nobody.
+// Returns the parent that a request is sent to instead of its target; null: none.
 const config::ServerUrl* parent_of(const RequestContext& request);
 
 // "host:port", with brackets where they are needed, as CONNECT has it.
 std::string authority_text(const std::string& host, std::uint16_t port);
 
-// Whether a forward request may go to its destination by these addresses, which are restricted to
-// those that it may be sent to. Of what a parent is asked for the host alone is looked at, and that
-// the parent is not this proxy. Why names are not resolved for it: docs/decisions/0202.
+// Decides whether a forward request may go to its destination by these addresses, and removes those
+// that it may not be sent to. For a request to a parent only the host is checked, and that the
+// parent is not this proxy. Why names are not resolved for it: docs/decisions/0202.
 DestinationVerdict check_destination(const RequestContext& request, const std::string& host,
                                      std::uint16_t port, std::vector<net::Address>& addresses);
 

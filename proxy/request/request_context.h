@@ -71,7 +71,7 @@ struct RequestContext {
   std::string_view path_text() const;  // without query
   bool is_forward() const { return route == nullptr; }
   bool is_intercepted() const { return came == Came::kInside; }
-  // A request for another protocol is no request for what lies at its target.
+  // A request for another protocol does not request the resource at its target.
   bool asks_upgrade() const { return !upgrade.empty(); }
   bool is_cacheable() const { return !key.empty() && !asks_upgrade(); }
   // Our Via, as a field line; empty where the listener says none.
@@ -95,14 +95,14 @@ struct RequestContext {
                                              : std::string_view();
   }
   const http::VaryOptions& vary() const { return treatment->vary; }
-  // Whether the origin gets a Cookie of the client's. One to which it was redirected is told none,
-  // but the one that sent it there was.
+  // True if the origin receives a Cookie of the client. After a redirect the new origin receives
+  // none, but the one that redirected did.
   bool sends_cookie() const {
     return head.fields.has(http::FieldId::kCookie) &&
            http::SentFields(head.fields, vary()).sends_cookie();
   }
-  // A number for what the origin is told of who asks: Cookie and Authorization; 0 for neither. A
-  // keyed hash, so that clients cannot choose those of another.
+  // Returns a number for the client's credentials that the origin receives: Cookie and
+  // Authorization; 0 for neither. A keyed hash, so that clients cannot choose those of another.
   std::uint64_t credentials() const;
   const http::ReuseOptions& reuse() const { return treatment->reuse; }
   // How a response of this Content-Type is treated: by a rule that has waited for it, or as the
@@ -128,14 +128,14 @@ struct RequestContext {
   http::Framing framing;
   const Route* route = nullptr;  // null: forward
   net::Address client;
-  // Protocols that the connection may go over to, as the origin is told; empty: none.
+  // Protocols that the connection may switch to, as the origin receives them; empty: none.
   std::string upgrade;
-  const ListenerPolicy* policy = nullptr;  // of the runtime; null: the listener has none
+  const ListenerPolicy* policy = nullptr;  // from the runtime; null: the listener has none
   // The peer, or whom it named in a PROXY header: a trusted proxy, or the client.
   net::Address from;
   bool through_proxy = false;
   bool secure = false;
-  std::shared_ptr<const ClientTls> tls;  // of its client with us; null: nothing is kept of it
+  std::shared_ptr<const ClientTls> tls;  // the client's connection to us; null: not kept
   // As it is, or inside a CONNECT that is decrypted.
   enum class Came : std::uint8_t { kAsItIs, kInside } came = Came::kAsItIs;
   const Rule* rule = nullptr;            // the runtime's; null: none holds
@@ -144,7 +144,7 @@ struct RequestContext {
   std::string key;    // realm and what is one object, mostly the URI; empty: never cached
   std::string asked;  // the normalised URI, where the key does not say it
   http::KeyText uri;  // the parts of uri_text()
-  // What a rule holds the body to, by the path that was asked for; empty: nothing.
+  // The digest that a rule requires of the body, by the requested path; empty: none.
   std::string digest;
   // It was redirected to another origin than it was meant for: that gets nothing that says who
   // asks.
@@ -158,7 +158,7 @@ struct RequestContext {
   std::string user;                       // RequestView::user
   std::string login;                      // RequestView::login
   bool purges = false;                    // RequestView::purges
-  ListenerPart counts;                    // of its listener; null: nothing is counted
+  ListenerPart counts;                    // counters of its listener; null: none
 
  private:
   // With views into the other's bytes.
@@ -169,7 +169,7 @@ struct RequestContext {
 // Why a redirection that leads there is not followed; kNone: it may be.
 Unfollowed unfollowed_by(DestinationVerdict verdict);
 
-// What a panic report says of who works on `request`. Views into it.
+// Activity for a panic report, of the unit that works on `request`. Views into it.
 Doing doing_for(const RequestContext& request, std::string_view who, std::string_view step);
 
 }  // namespace encore::server

@@ -1,6 +1,6 @@
-// RequestIds: what requests are known by, over all that handles them: as a trusted proxy has called
-// them, else 128 random bits of the system's, which nobody guesses who knows others of them. One a
-// worker, confined to it. Why clients are not believed, and who is told: docs/decisions/0291.
+// RequestIds: identifiers of requests, over all that handles them: the one of a trusted proxy, else
+// 128 random bits of the system's, which cannot be guessed from others of them. One per worker,
+// confined to it. Why clients are not trusted, and who receives them: docs/decisions/0291.
 #pragma once
 
 #include <array>

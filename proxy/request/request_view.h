@@ -51,30 +51,30 @@ struct RequestView {
   std::string_view asked;  // the normalised URI, where the key does not say it
   http::KeyText uri;       // the parts of the normalised URI
   filter::Hash128 hash{};
-  // Of the listener and the sender, before the rest is made of them.
+  // Facts about the listener and the sender, before the rest is derived from them.
   const ListenerPolicy* policy = nullptr;  // null: the listener has nothing of its own
   bool through_proxy = false;              // as Sender has it
   bool secure = false;                     // the client speaks TLS, to us or to a trusted proxy
   const std::shared_ptr<const ClientTls>* tls = nullptr;  // to us; null: nothing is kept of it
   const Inside* inside = nullptr;                         // null: it came as it is
-  std::string_view user;                                  // who has logged in; empty: nobody
+  std::string_view user;                                  // the authenticated user; empty: none
   std::string_view login;                                 // by which that is known over reloads
   bool purges = false;                   // it empties the cache, and goes no further
-  const ListenerPart* counts = nullptr;  // of its listener; null: nothing is counted
+  const ListenerPart* counts = nullptr;  // counters of its listener; null: none
 };
 
-// What the cache had for a request on disk alone: a record of its key's hash, and of the variant as
-// far as the index tells them apart.
+// A record that the cache has for a request on disk alone, by its key's hash, and by the variant as
+// far as the index distinguishes them.
 struct DiskFind {
   cache::DiskPlace place;
   MonotonicTime keep_until{};
   bool promote = false;  // it is worth a place in memory
 };
 
-// What the cache had for a request.
+// The cache's content for a request.
 struct CacheView {
   store::ObjectRef object;       // empty: nothing that matches in memory
-  std::optional<DiskFind> disk;  // where there is no object
+  std::optional<DiskFind> disk;  // set if `object` is empty
   bool any_resident = false;     // another variant is there
   // When it is stale by the kernel: a soft purge sets this before the response's own time.
   MonotonicTime fresh_until{};

@@ -80,8 +80,8 @@ std::string node_text(const net::Address& client) {
   return is_nobody(client) ? "unknown" : client.ip_string();
 }
 
-// The trusted proxies between the client and us. What stands in front of the client in what they
-// say is its own word, and goes no further.
+// The trusted proxies between the client and us. Entries before the client in their fields are the
+// client's own claims, and are not forwarded.
 std::vector<net::Address> hops_of(const RequestContext& request) {
   std::vector<net::Address> hops;
   if (request.through_proxy) {

@@ -47,18 +47,19 @@ const http::HeadEdits* edits_of(const RequestContext& request);
 void write_sent_fields(const RequestContext& request, http::FieldSet left_out,
                        http::HeadWriter& out);
 
-// Whom the origin answers, by what we know ourselves: the connection, what trusted proxies say of
-// it, and the target that the key names. RFC 7239, and the names that were in use before it.
+// Writes the client's identity for the origin as we know it ourselves: the connection, the fields
+// of trusted proxies, and the target that the key names. RFC 7239, and the names that were in use
+// before it.
 void write_forwarded(const RequestContext& request, std::string_view host, http::HeadWriter& out);
 
 // The client's certificate subject, if the listener wants origins to know it.
 void write_client_subject(const RequestContext& request, http::HeadWriter& out);
 
-// Returns everything in a request that an origin may decide access by, as the origin receives it:
-// the URL with its realm and query, what a rule makes of it, who the client is, and all end-to-end
-// fields but those that ask for a part, a validation or the way through caches, or trace the
-// request. If the origin allows one of two requests with equal texts, it allows the other.
-// REQUIRES: request.has_uri().
+// Returns everything in a request that an origin may decide access by, as the origin receives it.
+// These are the URL with its realm and query, its rewrite by a rule, the client's identity, and all
+// end-to-end fields. Left out are fields that request a part or a validation, steer caches, or
+// trace the request. If the origin allows one of two requests with equal texts, it allows the
+// other. REQUIRES: request.has_uri().
 std::string access_text(const RequestContext& request);
 
 }  // namespace encore::server

@@ -38,9 +38,9 @@ bool names_us(const Runtime& runtime, const http::Target& target) {
                              [&](const std::string& own) { return plain_host(own) == host; });
 }
 
-// Whether a forward listener is asked for what it publishes itself. The same path of another host
-// is that host's. The authority's certificate is no secret, and whoever needs it may know us by any
-// name.
+// True if the request is for a resource that a forward listener itself publishes. The same path at
+// another host belongs to that host. The authority's certificate is no secret, and its users may
+// know us by any name.
 bool asks_for_published(const Runtime& runtime, const RequestView& view) {
   const http::Target& target = view.target;
   if (view.inside != nullptr || !runtime.is_published(target.path)) return false;
@@ -99,7 +99,7 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
     if (view.route == nullptr) return {404, Outcome::kNoRoute, "no-route"};
     return {};
   }
-  // What is asked for is what the listener answers for, so that a purge and a write find it.
+  // The key has the scheme that the listener stands for, so that a purge and a write find it.
   if (!forward) http::set_scheme(view.target, kReverseScheme);
   view.treatment = forward ? &runtime_->forward : &runtime_->reverse;
   write_key(view);
@@ -116,8 +116,8 @@ ViewFault ViewMaker::make(const http::RequestHead& head, const ListenerContext& 
   return {};
 }
 
-// What is asked for inside a CONNECT is what was connected to, and goes on as if a client had named
-// it whole. Why targets become absolute: docs/decisions/0262.
+// A request inside a CONNECT is for the host of the CONNECT, and goes on as if a client had sent
+// its absolute form. Why targets become absolute: docs/decisions/0262.
 ViewFault ViewMaker::look_inside(const http::RequestHead& head, const ListenerContext& listener,
                                  RequestView& view) {
   if (listener.mode != config::Mode::kForward) return {503, Outcome::kDenied, "listener-changed"};
@@ -238,7 +238,7 @@ void ViewMaker::apply_rule(const http::RequestHead& head, bool forward, RequestV
   view.key = {};
 }
 
-// What has the same digest is one object, whatever its host and path.
+// Resources with the same digest are one object, whatever their host and path.
 void ViewMaker::key_by_digest(RequestView& view) {
   const std::string_view uri = view.key.substr(kRealmBytes);
   const std::string_view path = uri.substr(view.uri.path);
@@ -247,7 +247,7 @@ void ViewMaker::key_by_digest(RequestView& view) {
   other_key_ = view.key.substr(0, kRealmBytes);
   other_key_ += http::kDigestKey;
   other_key_ += *digest;
-  // Who may have it is its own host's to say.
+  // Its own host decides who may have it.
   if (view.rule->rechecks()) {
     other_key_ += '@';
     other_key_ += uri.substr(0, view.uri.path);

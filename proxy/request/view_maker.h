@@ -19,15 +19,15 @@
 
 namespace encore::server {
 
-// What a connection knows of the listener that accepted it.
+// A connection's knowledge of the listener that accepted it.
 struct ListenerContext {
   config::Mode mode = config::Mode::kForward;
   std::size_t index = 0;  // its place in the config
   std::string name = {};  // its address as the config has it
-  // What its clients begin with; null: plain HTTP. One that was closed keeps what it had.
+  // TLS of its clients; null: plain HTTP. A closed listener keeps it.
   std::shared_ptr<const net::TlsServer> tls = {};
   bool closed = false;  // a reload has taken it away: nothing more is asked through it
-  // What its worker counts of it; never null.
+  // Its counters in the worker; never null.
   ListenerPart counts = std::make_shared<ListenerCounts>();
 };
 
@@ -39,7 +39,8 @@ struct ViewFault {
   const Rule* rule = nullptr;  // that says so; null: none
 };
 
-// Details of refusals that are counted and logged beside the request (intake/purge_refusal.h).
+// Details of refusals that are counted and logged in addition to the request
+// (intake/purge_refusal.h).
 inline constexpr std::string_view kPurgeNotAllowed = "purge-not-allowed";
 inline constexpr std::string_view kConnectOnReverse = "connect-on-reverse-listener";
 
@@ -75,7 +76,7 @@ class ViewMaker {
   static ViewFault look_inside(const http::RequestHead& head, const ListenerContext& listener,
                                RequestView& view);
 
-  // What was found of late, so that many rules cost a hit next to nothing.
+  // Recently found rules, so that many rules cost a hit next to nothing.
   struct Remembered {
     filter::Hash128 key{};
     const ListenerContext* listener = nullptr;
@@ -86,7 +87,7 @@ class ViewMaker {
   std::uint64_t remembered_of_ = 0;                // Runtime::number
 
   std::vector<char> key_buffer_;
-  std::string other_key_;  // that of a digest, or of what is kept apart
+  std::string other_key_;  // that of a digest, or of objects that are kept apart
 };
 
 }  // namespace encore::server
