@@ -29,15 +29,15 @@ inline constexpr std::array kForms{FormRow{Form::kBinary, ".enc", "application/v
                                    FormRow{Form::kDigest, ".digest", "application/cache-digest"}};
 inline constexpr std::span<const FormRow> kFormsWithoutDigest(kForms.data(), 2);
 
-// What is said of a filter beside its bits: names with values as JSON writes them.
+// Facts about a filter in addition to its bits: names with values as JSON writes them.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 // Values for Facts.
 std::string json_text(std::string_view text);
 std::string json_number(double number);  // null where it is none
 inline std::string json_bool(bool yes) { return yes ? "true" : "false"; }
 
-// What the bits themselves say: fill, keys_estimated, fpr_now, fpr_capacity, and whether there are
-// more keys than it was made for.
+// Facts from the bits themselves: fill, keys_estimated, fpr_now, fpr_capacity, and whether there
+// are more keys than it was made for.
 Facts facts_of(const filter::AnyFilterInfo& info);
 
 // REQUIRES: a plain filter; for the digest one that can be it.

@@ -2,11 +2,10 @@
 // of its own (Gregorio, "Bloom Filter Resources", 2008). Pure: the clock is an argument.
 // Thread-compatible.
 //
-// What has been published of a past hour holds for ever: an hour that is over gets no more keys. An
-// event counts for the hour in which it is told of here, and that hour never goes back: where the
-// clock does, by up to kStepBackMax, what happens goes into the latest hour. Where it goes back
-// further, the hours that it undoes were none: they are forgotten, and the hour that it is then is
-// gone on with, and is not complete.
+// A published past hour is final: an hour that is over gets no more keys. An event counts for the
+// hour in which it is reported here, and that hour never goes back: if the clock does, by up to
+// kStepBackMax, events go into the latest hour. If it goes back further, the undone hours are
+// dropped, and the hour of the new time continues, and is not complete.
 #pragma once
 
 #include <cstdint>
@@ -41,16 +40,16 @@ class HourlyFilters {
  public:
   struct Options {
     std::uint32_t keep = 48;          // hours that are over
-    filter::FilterParameters filter;  // of one hour; its seed is zero: it is published
+    filter::FilterParameters filter;  // parameters of one hour; its seed is zero: it is published
   };
-  // Watches from `now` on. Errors: those of filter::checked(); a seed, for whoever reads a filter
-  // has to know it; more keys than a digest can hold.
+  // Watches from `now` on. Errors: those of filter::checked(); a seed, for the readers of a filter
+  // have to know it; more keys than a digest can hold.
   static Result<HourlyFilters> create(const Options& options, WallTime now);
 
-  // What was saved, gone on with at `now`; the hour in which it was saved is not complete, and
-  // those in which nobody watched are not known. Hours keep the parameters that they were made
-  // with. Errors: those of create(); damaged, foreign, or seeded bytes, which allocate no more than
-  // they justify.
+  // Restores saved hours, and continues at `now`; the hour in which they were saved is not
+  // complete, and those without a running proxy are not known. Hours keep the parameters that they
+  // were made with. Errors: those of create(); damaged, foreign, or seeded bytes, which allocate no
+  // more than they justify.
   static Result<HourlyFilters> restore(std::string_view bytes, const Options& options,
                                        WallTime now);
   // Versioned and checksummed.

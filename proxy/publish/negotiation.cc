@@ -97,7 +97,8 @@ std::string_view to_string(Coding coding) noexcept {
 }
 
 Coding choose_coding(const http::Fields& fields) {
-  // Of what is not named: "*" says it, and without it identity will do at the last.
+  // The choice for codings that are not named: "*" states it, and without it identity is the last
+  // resort.
   struct Choice {
     Coding coding;
     std::string_view name;

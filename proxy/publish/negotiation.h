@@ -1,5 +1,5 @@
-// What a client would rather have: a media type (RFC 9110 12.5.1) and a content coding (12.5.3).
-// Pure, thread-safe.
+// A client's preferences: a media type (RFC 9110 12.5.1) and a content coding (12.5.3). Pure,
+// thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
-// ResidentKeys: what the cache holds, as counting filters that are kept up beside the index (Fan,
-// Cao, Almeida, Broder 2000), so that publishing it takes no look at the cache. Two of them: one
-// of our own, and the one that Squid's digest is made of. Thread-safe: a mutex for as long as a
-// key takes, when something is stored or goes; never on a hit.
+// ResidentKeys: the keys of cached objects, as counting filters that are updated together with the
+// index (Fan, Cao, Almeida, Broder 2000), so that publishing them reads nothing of the cache. There
+// are two: one of our own, and the source of Squid's digest. Thread-safe: a mutex for the time of
+// one key, when an object is stored or goes; never on a hit.
 //
 // Each stored response counts once, so a URL with several variants more than once. A key must be
 // added before it is to be found in the index, and taken out after it is no more: else another
@@ -35,7 +35,7 @@ class ResidentKeys {
   struct Counts {
     std::uint64_t stored = 0;     // responses
     std::uint64_t removals = 0;   // since the start
-    std::uint64_t overflows = 0;  // of a counter, which stays up then
+    std::uint64_t overflows = 0;  // times a counter overflowed; it stays at its maximum then
   };
   Counts counts() const;
   // As they are now. Errors: memory.

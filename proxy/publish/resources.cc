@@ -54,7 +54,7 @@ std::string lifetime(std::chrono::seconds age, bool immutable) {
   return "max-age=" + std::to_string(age.count()) + (immutable ? ", immutable" : "");
 }
 
-// What a structured field takes of the facts (RFC 8941): a rate has more digits than its decimals.
+// The facts in a structured field (RFC 8941): a rate has more digits than its decimals.
 std::string said_of(const Facts& facts) {
   std::string text;
   for (const auto& [name, value] : facts) {
@@ -90,7 +90,7 @@ struct Resources::Named {
 struct Resources::Page {
   std::span<const FormRow> forms;
   std::string name;           // among those that are kept
-  std::uint64_t version = 0;  // of what is kept; another one where anything has changed
+  std::uint64_t version = 0;  // number of the content; differs if anything has changed
   std::string cache_control;
   std::vector<std::pair<std::string, std::string>> fields;
   std::function<Made(Form)> make;  // none: there is no such resource
@@ -194,7 +194,7 @@ Resources::Page Resources::resident_page(const Named& named, WallTime now) {
   if (resident_ == nullptr) return page;
   page.forms = kForms;
   page.name = std::string(named.root) + std::string(kResident);
-  // It is made once a second at most, whoever asks.
+  // It is made at most once a second, however many clients request it.
   page.version = static_cast<std::uint64_t>(http::to_unix(now));
   page.cache_control = lifetime(kCurrentLifetime, false);
   page.make = [resident = resident_](Form form) {
@@ -385,7 +385,7 @@ void Resources::select(const http::RequestHead& request, const Made& made, WallT
                                http::unsatisfied_content_range(made.content.size()));
     return;
   }
-  // Of several ranges the whole is an answer too (RFC 9110 14.2).
+  // A request for several ranges may also get the whole (RFC 9110 14.2).
   if (outcome == http::RangeOutcome::kWhole || ranges.size() != 1) {
     answer.body = made.content;
     return;

@@ -28,20 +28,19 @@
 
 namespace encore::publish {
 
-// How long the current hour, what is resident, and the links, may be kept by whoever has fetched
-// them.
+// Lifetimes in clients of the current hour, the resident keys and the links.
 inline constexpr std::chrono::seconds kCurrentLifetime(10);
 
 struct Answer {
   int status = 200;
   std::vector<std::pair<std::string, std::string>> fields;  // without Date and what frames it
   std::string content_type;                                 // empty: none
-  std::string body;  // of HEAD what a GET would have had; empty with 304
+  std::string body;  // for HEAD that of the GET; empty with 304
 };
 
 class Resources {
  public:
-  // What is published; null: that is not. Borrowed.
+  // The published sources; null: not published. Borrowed.
   struct Sources {
     ChangedKeys* changed = nullptr;
     ResidentKeys* resident = nullptr;
@@ -55,12 +54,12 @@ class Resources {
                 WallTime now);
 
  private:
-  // What a path names, before anything was decided on its form.
+  // The resource that a path names, before its form is chosen.
   struct Named;
   // A representation, and what is said with it.
   struct Made {
     std::string content;
-    std::string tag;   // of the content without a coding, in hex
+    std::string tag;   // hash of the content without a coding, in hex
     std::string said;  // Encore-Filter
     Coding coding = Coding::kIdentity;
   };
@@ -82,7 +81,7 @@ class Resources {
 
   ChangedKeys* changed_;
   ResidentKeys* resident_;
-  // What was made for one who asked, for the next one.
+  // A response made for one client, for the next one.
   struct Kept {
     std::uint64_t version = 0;
     std::shared_ptr<const Made> made;

@@ -1,7 +1,7 @@
-// The saved form of HourlyFilters: "ENCHOURS", version (4 bytes), number of hours (4); of each its
-// number (8, signed), whether it is complete (1), events (8), bytes of its saved filter (8) and
-// those, the same of its digest; xxh3 of all that (8). Numbers are little-endian. Version 1 has no
-// digests.
+// The saved form of HourlyFilters: "ENCHOURS", version (4 bytes), number of hours (4). Each hour
+// has its number (8, signed), whether it is complete (1), events (8), the size of its saved filter
+// (8) and its bytes, and the same for its digest. The last field is xxh3 of all that (8). Numbers
+// are little-endian. Version 1 has no digests.
 #include <optional>
 #include <string>
 #include <utility>
