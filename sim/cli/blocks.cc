@@ -38,7 +38,7 @@ struct Options {
   bool grows() const { return filter == "scalable" || filter == "growable"; }
 };
 
-// FPR columns of one count, measured beside theory (where that holds).
+// FPR columns of one count, measured and by theory (if it holds).
 void append_fpr(Row& row, const FprCount& count, bool has_theory) {
   const filter::Interval interval = filter::wilson_interval({count.false_positives, count.tests});
   row.insert(row.end(), {Field{"new_blocks", count.tests},

@@ -48,7 +48,7 @@ std::vector<Candidate> make_candidates(const filter::FilterShape& shape, std::ui
   return all;
 }
 
-// How often the monitor is looked at.
+// Requests between two checks of the monitor.
 constexpr std::size_t kReport = 1024;
 
 // The workload's events and how many of them are new; fewer of them if the monitor stops it.

@@ -14,7 +14,7 @@ Value of(const std::optional<double>& number) { return number ? Value{*number} :
 
 std::string theory_refusal(const filter::Ring& ring) {
   constexpr double kAnsweredMax = 0.4;  // measured: docs/decisions/0340
-  constexpr double kBitsASquare = 100;  // of k: the mean is off by some k^2/m
+  constexpr double kBitsASquare = 100;  // bits per k squared: the mean is off by some k^2/m
   const double k = ring.shape.hashes;
   if (static_cast<double>(ring.shape.bits) < kBitsASquare * k * k) {
     return "a generation of " + std::to_string(ring.shape.bits) +

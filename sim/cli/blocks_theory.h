@@ -14,8 +14,8 @@ namespace encore::sim {
 // Null where there is nothing.
 Value of(const std::optional<double>& number);
 
-// Theory's figures: the full filter, and what is seen while it fills. Of a pair: the worst
-// moment of a cycle, and the mean over the tests that were made.
+// Theory's figures: the full filter, and the view while it fills. For a pair: the worst moment of a
+// cycle, and the mean over the tests that were made.
 struct BlockTheory {
   Value full;
   Value incremental;

@@ -17,7 +17,7 @@ constexpr std::string_view kAllName = "all";
 constexpr double kUpperBytesARequest = sizeof(ReuseInterval) + 4 + 8;
 constexpr std::array kGoals = {BoundGoal::kObjects, BoundGoal::kBytes};
 
-// What one pass over the trace finds for one size of cache.
+// Results of one pass over the trace for one size of cache.
 struct Pass {
   ReuseFinder finder;
   std::array<PfooLower, kGoals.size()> lower = {PfooLower(kGoals[0]), PfooLower(kGoals[1])};

@@ -39,7 +39,7 @@ Result<std::vector<Bounds>> run_bounds(const HeldTrace& trace, const std::vector
                                        Monitor& monitor);
 
 Table bounds_table(const std::vector<Bounds>& bounds, const BoundsWanted& wanted);
-// What stands below it: what the figures bound.
+// Notes below the table: the bounds that the figures are.
 std::vector<std::string> bounds_notes(const HeldTrace& trace, const BoundsWanted& wanted);
 
 }  // namespace encore::sim

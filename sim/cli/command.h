@@ -15,7 +15,7 @@
 
 namespace encore::sim {
 
-// What a command is given beside its own options.
+// Environment of a command, in addition to its own options.
 struct Context {
   Monitor& monitor;
   const Arguments& arguments;

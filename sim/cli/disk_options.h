@@ -13,7 +13,7 @@ namespace encore::sim {
 
 class DiskArguments {
  public:
-  // `reinsert`: the share of a segment moved on at most, without --disk-reinsert.
+  // `reinsert`: the largest share of a segment that is re-inserted, without --disk-reinsert.
   explicit DiskArguments(double reinsert = 0.5) : reinsert_(reinsert) {}
 
   void declare(Arguments& arguments);
@@ -27,7 +27,7 @@ class DiskArguments {
   Result<void> check_for_probation() const;
   // Gives the kernel its disk, if there is one.
   void apply(cache::KernelOptions& options) const;
-  // As given, and the share of a segment that is moved on at most.
+  // The given size, and the largest share of a segment that is re-inserted.
   std::uint64_t bytes() const { return bytes_; }
   double reinsert() const { return reinsert_; }
   // 0: not given.

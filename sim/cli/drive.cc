@@ -63,7 +63,7 @@ class DriveCommand final : public Command {
   }
 
   Result<Outcome> run(const Context& context) override {
-    // Where outcomes are compared only one connection will do.
+    // A comparison of outcomes requires a single connection.
     if (!proxy_.empty() && !config_.empty() && !context.arguments.given("--connections")) {
       connections_ = 1;
     }
@@ -137,7 +137,7 @@ class DriveCommand final : public Command {
     DrivePlanOptions plan;
     ClientOptions client;
   };
-  // What there is of the two: the real one and the simulated one.
+  // The available results of the two: the real one and the simulated one.
   struct Sides {
     std::optional<Driven> driven;
     std::optional<DriveSimulation> simulated;

@@ -25,20 +25,20 @@ struct HeldTrace {
   ObjectTable objects;
   RequestSpool requests;
   cache::SpatialSample sample;
-  // Of the whole trace, whatever the sample has of it.
+  // Count of the whole trace, whatever the sample has of it.
   std::uint64_t requests_total = 0;
   std::uint64_t bytes_total = 0;
   std::uint64_t with_ttl = 0;  // requests of the sample
   double decode_seconds = 0;
 
-  // Where a warm-up ends. `sample_requests` of those held come before it. In a sample it ends at
-  // the next multiple of kMarkEvery requests.
+  // End of a warm-up. `sample_requests` of those held come before it. In a sample it ends at the
+  // next multiple of kMarkEvery requests.
   struct WarmedUp {
     std::uint64_t sample_requests = 0;
-    SampledFrom from;  // what comes after it
+    SampledFrom from;  // the requests after it
   };
   WarmedUp after(std::uint64_t warmup_requests) const;
-  // Of the whole trace, estimated where it is a sample.
+  // Figures of the whole trace, estimated if it is a sample.
   std::uint64_t footprint_bytes() const;
 
   static constexpr std::uint64_t kMarkEvery = 1024;
@@ -49,8 +49,8 @@ struct HeldTrace {
   std::vector<Mark> marks;  // at the requests 0, kMarkEvery, 2 kMarkEvery, ...
 };
 
-// Errors: the trace's, the spool's. Where an interrupt stops it, nothing can be simulated with what
-// there is: neither the footprint nor the future is that of the trace.
+// Errors: the trace's, the spool's. If an interrupt stops it, nothing can be simulated with the
+// requests read so far: neither the footprint nor the future is that of the trace.
 Result<HeldTrace> hold_trace(TraceReader& reader, const HoldOptions& options, Monitor& monitor);
 
 }  // namespace encore::sim

@@ -20,7 +20,7 @@ namespace {
 
 constexpr long kLookEveryNs = 5'000'000;
 
-// What the handler reaches.
+// State for the handler.
 Monitor* asked = nullptr;
 sem_t signalled;
 

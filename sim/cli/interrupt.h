@@ -1,6 +1,7 @@
-// Interrupt: what Ctrl-C (SIGINT) and SIGTERM do. The first one asks the work to end with what it
-// knows; where it does not notice within kGrace, because it computes, writes or waits in a place
-// that cannot be stopped, the process ends without it. The second one ends the process at once.
+// Interrupt: handling of Ctrl-C (SIGINT) and SIGTERM. The first one asks the work to end with its
+// results so far; if it does not notice within kGrace, because it computes, writes or waits in a
+// place that cannot be stopped, the process ends without it. The second one ends the process
+// immediately.
 #pragma once
 
 #include <atomic>
@@ -16,12 +17,12 @@ namespace encore::sim {
 
 inline constexpr int kExitInterrupted = 130;
 
-// What is left to say where the work is abandoned.
+// The texts that are written if the work is abandoned.
 struct LastWords {
   std::string out;        // to standard output
   std::string err;        // to standard error
   std::string file_path;  // "": no file
-  std::string file;       // what is in it
+  std::string file;       // content of the file
 };
 
 // One at a time in a process; made before any other thread, so that the signals' handlers are

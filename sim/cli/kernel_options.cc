@@ -313,7 +313,7 @@ Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& argume
         planned.options.max_object_bytes = *max_object;
         planned.options.admission = *options;
         if (admission.on_probation) {
-          planned.options.admission.policy = cache::AdmissionPolicy::kAlways;  // of no account
+          planned.options.admission.policy = cache::AdmissionPolicy::kAlways;  // has no effect
           planned.options.admission.shadow_one_in = 0;
         }
         if (auto fine = check_options(planned.options); !fine) {

@@ -40,7 +40,8 @@ struct PlannedKernel {
   std::optional<ReplayProbation> tuning = {};
 };
 
-// What an admission policy has beside a filter: "3 requests", "p = 0.5", "64KiB"; empty: nothing.
+// Returns an admission policy's parameter, other than a filter: "3 requests", "p = 0.5", "64KiB";
+// empty: none.
 std::string admission_parameter(const cache::AdmissionOptions& options);
 
 class KernelArguments {

@@ -18,7 +18,7 @@ std::uint64_t limit_in(const std::string& path) {
   return file >> bytes ? bytes : UINT64_MAX;
 }
 
-// Of the process' own group and of those above it; of version 1 only its own.
+// The limit of the process' own group and of those above it; with version 1 only its own.
 std::uint64_t control_group_limit() {
   std::uint64_t least = limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes");
   std::ifstream groups("/proc/self/cgroup");

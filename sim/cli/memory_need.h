@@ -1,6 +1,6 @@
-// What options ask of memory, beside what there is: what no machine of this size can hold is
-// refused before any of it is allocated. Filters take memory as they are written to, so that
-// nothing else would say so before the machine is out of it. Thread-safe.
+// The memory that options need, compared with the machine's: a plan that does not fit is refused
+// before any of it is allocated. Filters take memory as they are written to, so nothing else would
+// report it before the machine is out of memory. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct MemoryNeed {
 // Errors: it is more than there is; the message says what needs how much, and what there is.
 Result<void> check_memory(const MemoryNeed& need, std::uint64_t there = memory_there());
 
-// What the admission policy of a kernel takes: filters, sketches.
+// Memory of a kernel's admission policy: filters, sketches.
 double admission_bytes(const cache::KernelOptions& options);
 // The pairs of a probation and of its samples.
 double probation_bytes(const ReplayProbation& probation);

@@ -14,7 +14,7 @@ struct CurvePoint {
   cache::KernelOptions kernel;  // as planned, the capacity in bytes
   std::uint64_t requests =
       0;             // on which the ratios rest: of the whole trace, or before an interrupt
-  HitRatios ratios;  // of the whole trace, with bounds where it was sampled
+  HitRatios ratios;  // ratios of the whole trace, with bounds if it was sampled
   bool by_stack_distances = false;
 };
 

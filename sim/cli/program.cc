@@ -24,7 +24,7 @@ namespace {
 
 Voice voice_of(const Streams& streams) { return {"encore-sim", streams.out, streams.err}; }
 
-// What every command takes.
+// Options of every command.
 struct CommonOptions {
   std::string json;  // empty: a table; "-": standard output
   bool no_timing = false;
@@ -129,7 +129,7 @@ int write_report(const Outcome& outcome, const CommonOptions& common, const Stre
   return exit_code;
 }
 
-// Where the work does not notice the interrupt: that there is nothing.
+// The texts if the work does not notice the interrupt: that there is no result.
 LastWords last_words(const std::string& command, const CommonOptions& common) {
   const std::string nothing = "interrupted where it could not be stopped: nothing is known";
   Report report;
@@ -144,7 +144,7 @@ LastWords last_words(const std::string& command, const CommonOptions& common) {
           .file = json};
 }
 
-// What was found before an interrupt, or an error that came of one.
+// The results before an interrupt, or an error caused by one.
 Outcome cut_short(Result<Outcome> outcome) {
   if (!outcome) {
     const std::string why = outcome.error().message;

@@ -20,9 +20,9 @@ struct Streams {
 };
 
 // Runs one command line (without the program's name). Returns the exit code: 0 fine, 1 a check
-// failed, 2 wrong use or input (one line on `err` says what; behind it, the commands if none was
+// failed, 2 wrong use or input (one line on `err` states the reason; then the commands if none was
 // given), 130 (kExitInterrupted) an interrupt cut it short. `monitor` is where that sets `stop`;
-// `interrupt`, where there is one, is told what to say if the work does not notice.
+// `interrupt`, if there is one, receives the texts for the case that the work does not notice.
 int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor,
                 Interrupt* interrupt = nullptr);
 

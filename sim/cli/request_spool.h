@@ -1,6 +1,6 @@
 // RequestSpool: a trace's requests on disk, 32 bytes each (40 with the future), for what must read
-// them more than once. What it takes in memory does not grow with the requests. Reading is
-// thread-safe once all is written.
+// them more than once. Its memory does not grow with the requests. Reading is thread-safe once all
+// is written.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What is done once over a whole trace, or over a sample and over each of its disjoint parts, from
-// whose spread the bounds come. A Run takes feed(requests) and end_warmup().
+// Runs over a whole trace, or over a sample and over each of its disjoint parts, from whose spread
+// the bounds come. A Run takes feed(requests) and end_warmup().
 #pragma once
 
 #include <cstdint>

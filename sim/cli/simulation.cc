@@ -71,7 +71,7 @@ bool feed_all(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> req
   return !monitor.heard;
 }
 
-// What had been read when the interrupt came: all runs the same, for a short time.
+// Feeds the requests read before the interrupt: the same to all runs, for a short time.
 void feed_last(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> requests,
                unsigned threads) {
   constexpr double kSecondsMax = 0.08;
@@ -148,7 +148,7 @@ Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
   PlannedRun informed = planned;
   informed.options.first_counted = warmed_up.sample_requests;
   auto runs = make_sample_runs<ReplayRun>(rate, [&](double part) {
-    // The warm-up's end is told.
+    // The caller reports the end of the warm-up.
     return create_run(informed, cache::scaled_kernel(finished.kernel, part), UINT64_MAX);
   });
   if (!runs) {

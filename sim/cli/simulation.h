@@ -26,16 +26,16 @@ struct PlannedRun {
 };
 
 struct FinishedRun {
-  std::unique_ptr<ReplayRun> run;  // of a sample: in a cache that is as much smaller
+  std::unique_ptr<ReplayRun> run;  // for a sample: in a cache that is as much smaller
   cache::KernelOptions kernel;     // as planned, the capacity in bytes
-  // Of the whole trace, estimated where the run was of a sample.
+  // Counts of the whole trace, estimated if the run used a sample.
   ReplayCounts counts;
   HitRatios ratios;
   bool complete =
       true;  // false: an interrupt cut it short, and of one-hit objects nothing is known
   std::uint64_t one_hit_kept_out = 0;
   std::uint64_t one_hit_let_in = 0;
-  double cpu_seconds = 0;  // of its thread, spent in the run alone
+  double cpu_seconds = 0;  // time of its thread, spent in the run alone
 };
 
 inline constexpr std::uint64_t kThreadsMax = 1024;
@@ -43,7 +43,7 @@ inline constexpr std::uint64_t kThreadsMax = 1024;
 struct RunOptions {
   std::uint64_t warmup_requests = 0;              // not counted; of the whole trace
   unsigned threads = 0;                           // 0: one a core
-  ObjectSize object_size = ObjectSize::kLargest;  // of a trace that is not held
+  ObjectSize object_size = ObjectSize::kLargest;  // for a trace that is not held
 };
 // The runs go on in parallel, each one's result is the same whatever the number of threads, in the
 // order of the plan. `phase` is a literal, for the monitor. Errors: the kernels', the spool's. An
@@ -64,8 +64,8 @@ struct Streamed {
 Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>& plan,
                               const RunOptions& options, Monitor& monitor);
 
-// Errors: what the plan's options alone ask for is more memory than there is. Of a sample of that
-// rate (1: everything); with limited objects there is nothing to say beforehand.
+// Errors: the plan's options alone need more memory than there is, for a sample of that rate (1:
+// everything); with limited objects nothing is known beforehand.
 Result<void> check_plan(const std::vector<PlannedRun>& plan, const cache::SampleOptions& sample);
 
 // Errors: the trace has an object that the kernel has no room to count (kChargeMax), and a cache

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kBatch = 4096;
 
-// What the figures mean for a cache with second-hit admission.
+// Notes on the meaning of the figures for a cache with second-hit admission.
 std::vector<std::string> advice(const TraceSummary& summary, bool has_sizes) {
   std::vector<std::string> notes;
   if (summary.requests < 100000) {

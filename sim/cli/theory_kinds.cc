@@ -262,7 +262,7 @@ class UnionCommand final : public Command {
     const auto second = static_cast<double>(others_);
     const double either = first + second - static_cast<double>(common_);
     const auto fill = [&](double keys) { return filter::expected_set_bits(shape, keys) / bits; };
-    // Of each bit: set in both = set in the first + set in the second - set in either.
+    // For each bit: set in both = set in the first + set in the second - set in either.
     const double both = fill(first) + fill(second) - fill(either);
     const bool spread_evenly =
         shape.layout == Layout::kClassic || shape.layout == Layout::kPartitioned;

@@ -16,7 +16,7 @@ class TraceArguments {
   void declare(Arguments& arguments);
   Result<TraceOptions> options() const;
   const std::vector<std::string>& files() const { return files_; }
-  std::string names() const;  // of the files, with commas
+  std::string names() const;  // names of the files, with commas
   // For the report's parameters and notes.
   Row parameters() const;
   // Errors: the trace, read to its end, had no request that counts.

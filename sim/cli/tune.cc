@@ -218,7 +218,7 @@ class TuneCommand final : public Command {
     return disk_.any() ? compare_on_disk(trace, monitor) : compare(trace, monitor);
   }
 
-  // Probation at each write cost; storing all and second-hit beside it.
+  // Probation at each write cost, compared with storing all and second-hit.
   Result<Outcome> compare_on_disk(const HeldTrace& trace, Monitor& monitor) const {
     const std::uint64_t keys = cache::planned_keys(disk_.bytes());
     std::vector<Measured> wanted = {
@@ -295,7 +295,7 @@ class TuneCommand final : public Command {
   }
 
   Result<Outcome> compare(const HeldTrace& trace, Monitor& monitor) const {
-    // First by window, with the exact rule beside it.
+    // First by window, together with the exact rule.
     std::vector<Measured> wanted = {{.policy = AdmissionPolicy::kAlways}};
     const std::uint64_t most = std::max(2 * trace.objects.objects(), kWindowMin);
     std::vector<std::uint64_t> sizes;
@@ -366,7 +366,7 @@ class TuneCommand final : public Command {
     return outcome;
   }
 
-  // Of an interrupted run: what was measured, and no recommendation.
+  // Outcome of an interrupted run: the measurements, and no recommendation.
   Outcome without_verdict(const std::vector<Measured>& windows,
                           const std::vector<Measured>& fprs) const {
     Outcome outcome = start_outcome();
@@ -458,7 +458,7 @@ class TuneCommand final : public Command {
             .series = {std::move(filter), std::move(reference)}};
   }
 
-  // What half and twice the window would change.
+  // Text about the effect of half and twice the window.
   static std::string sensitivity(const std::vector<Measured>& windows, const Measured& chosen) {
     const auto at = std::ranges::find(windows, chosen.window, &Measured::window);
     std::string text = "A window of " + std::to_string(chosen.window) + " insertions";

@@ -17,7 +17,7 @@ struct Measured {
   cache::AdmissionPolicy policy = cache::AdmissionPolicy::kAlways;
   std::uint64_t window = 0;
   double fpr = 0;
-  double write_cost = 0;       // of probation
+  double write_cost = 0;       // for probation
   std::uint64_t requests = 0;  // on which the rest stands: fewer than all where it was interrupted
   bool complete = true;
   double hits = 0;
@@ -30,7 +30,7 @@ struct Measured {
     double hits = 0;
     double bytes_written = 0;
   };
-  std::vector<Part> parts = {};  // of the counted requests, in order
+  std::vector<Part> parts = {};  // parts of the counted requests, in order
 };
 
 // Takes over what the run counted. False: an interrupt came before its first request.
@@ -43,8 +43,8 @@ struct Difference {
   double high = 0;
 };
 struct Balance {
-  Difference lost;   // of the requests, hits
-  Difference saved;  // of the bytes written
+  Difference lost;   // share of the requests that no longer hit
+  Difference saved;  // share of the bytes written
 };
 Balance balance_of(const Measured& always, const Measured& chosen);
 

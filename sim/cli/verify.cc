@@ -92,7 +92,8 @@ class VerifyCommand final : public Command {
     return states;
   }
 
-  // What the proxy laid beside its journal when it adopted a memory; empty where it is not there.
+  // Reads the memory that the proxy wrote next to its journal when it adopted one; empty if it is
+  // not there.
   std::string read_adopted(std::uint64_t checksum) const {
     std::ifstream file(cache::adopted_path(journal_, checksum), std::ios::binary);
     std::ostringstream bytes;

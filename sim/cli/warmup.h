@@ -10,7 +10,7 @@ namespace encore::sim {
 
 struct Warmup {
   std::uint64_t requests = 0;
-  double share = 0;  // of the trace's requests; not 0: instead of the number
+  double share = 0;  // share of the trace's requests; not 0: instead of the number
 };
 // --warmup: "1000", or "10%" of the requests. Errors: anything else, 100% and more; the message
 // shows it.
