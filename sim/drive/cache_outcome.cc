@@ -5,7 +5,7 @@
 namespace encore::sim {
 namespace {
 
-// Where the separator stands next outside of quoted strings, or the end.
+// Returns the next place of the separator outside of quoted strings, or the end.
 std::size_t end_of_part(std::string_view text, char separator) {
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -1,4 +1,4 @@
-// What a Cache-Status field (RFC 9211) says became of a request, in one word. Pure.
+// Converts the outcome in a Cache-Status field (RFC 9211) to one word. Pure.
 #pragma once
 
 #include <string>
@@ -6,9 +6,10 @@
 
 namespace encore::sim {
 
-// Of the last member, which is the cache nearest to the client: "bypass" and "method" (fwd), else
-// its detail ("first-request", "revalidated", "stale", ...; a hit's "disk" is none), else
-// "collapsed" or "hit", else its fwd. "none" where the field is empty or no member says anything.
+// The last member counts, which is the cache nearest to the client. The word is "bypass" or
+// "method" (fwd), else its detail ("first-request", "revalidated", "stale", ...; but not a hit's
+// "disk"), else "collapsed" or "hit", else its fwd. The word "none" stands for an empty field, or
+// members without any of these.
 std::string cache_outcome(std::string_view field);
 
 }  // namespace encore::sim

@@ -72,7 +72,7 @@ class Client {
       : plan_(plan), options_(options), monitor_(monitor), multi_(curl_multi_init()) {
     driven_.outcomes.assign(plan.requests.size(), OutcomeNames::kNotAsked);
     curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(options.connections));
-    // What curl adds for proxies of old; nobody needs it.
+    // Curl adds it for old proxies; nothing needs it.
     fields_.reset(curl_slist_append(nullptr, "Proxy-Connection:"));
     for (std::uint32_t i = 0; i < options.connections; ++i) {
       exchanges_.push_back(std::make_unique<Exchange>());

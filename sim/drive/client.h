@@ -1,4 +1,4 @@
-// The client that drives a plan through a proxy and looks at every answer. Reads the clock.
+// The client that drives a plan through a proxy and checks every response. Reads the clock.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ inline constexpr double kRateMax = 1e6;
 
 struct ClientOptions {
   std::string proxy;              // its URL, "http://127.0.0.1:3128"
-  std::string authority;          // of the origin, for the URLs that a forward proxy is asked for
+  std::string authority;          // the origin's, for URLs to a forward proxy
   bool reverse = false;           // the proxy is asked as if it were the origin
-  std::uint32_t connections = 1;  // at once, 1 to kConnectionsMax
+  std::uint32_t connections = 1;  // concurrent, 1 to kConnectionsMax
   // 0: closed loop, a request follows its connection's answer. Else open loop: so many requests a
   // second become due, whether or not the ones before have been answered; one that finds no free
   // connection waits, and its latency counts from when it was due. Up to kRateMax.
   double rate = 0;
 };
 
-// The words for what became of requests; numbered in the order in which they first came up.
+// Words for the outcomes of requests; numbered in the order of their first use.
 class OutcomeNames {
  public:
   static constexpr std::uint8_t kNotAsked = 0;
@@ -42,14 +42,14 @@ class OutcomeNames {
 
 struct Driven {
   OutcomeNames names;
-  std::vector<std::uint8_t> outcomes;  // of each request of the plan
+  std::vector<std::uint8_t> outcomes;  // one per request of the plan
   std::uint64_t answered = 0;          // errors included
   std::uint64_t body_bytes = 0;        // received
-  std::uint64_t hit_bytes = 0;         // of these, of answers with the outcome hit
+  std::uint64_t hit_bytes = 0;         // those of responses with the outcome hit
   std::uint64_t errors = 0;
   std::uint64_t mismatches = 0;           // a body with other bytes or another length
   std::vector<std::string> faults;        // the first few errors and mismatches, for people
-  std::vector<std::uint32_t> latency_us;  // of the answers without an error, in their order
+  std::vector<std::uint32_t> latency_us;  // for responses without an error, in their order
 };
 
 // Asks for all of the plan, or until the monitor stops it. Errors: the proxy cannot be reached at

@@ -1,4 +1,4 @@
-// What is driven through a proxy: objects of a trace, and the order in which they are asked for.
+// The load that is driven through a proxy: objects of a trace, and the order of the requests.
 // Values and pure functions, thread-safe.
 #pragma once
 

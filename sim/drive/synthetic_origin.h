@@ -29,7 +29,7 @@ class SyntheticOrigin {
   std::uint64_t body_bytes() const { return body_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  class Server;  // what of libevent there is
+  class Server;  // the part that uses libevent
   SyntheticOrigin();
 
   std::string authority_;
