@@ -26,7 +26,7 @@ constexpr std::uint64_t kNever = UINT64_MAX;
 // (about k/4096 of it) is far below what any count of false positives can show. Lines of blocked
 // and split filters are read by sample.
 constexpr std::uint64_t kReadingsACycle = 2048;
-// What the generations of a pair share moves slowly, and costs more to read.
+// The overlap of a pair's generations moves slowly, and costs more to read.
 constexpr std::uint64_t kReadingsAnOverlap = 16;
 constexpr std::uint64_t kLinesRead = 4096;
 constexpr std::uint64_t kEventsAReport = 1024;
@@ -411,7 +411,7 @@ Result<std::vector<BlockResult>> run_blocks(const BlockWorkload& workload,
     }
     runs.push_back(std::move(*run));
   }
-  // Whose key a run uses: the run with the most hashes among those that can share one.
+  // The run whose key a run uses: the one with the most hashes among those that can share one.
   std::vector<std::size_t> lender(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     lender[i] = i;

@@ -22,15 +22,15 @@
 namespace encore::sim {
 
 // One filter under test. The seed of its hash follows from the workload's seed (the digests have
-// none). Of a kind other than single neither capacity nor generations, and of one that grows
-// neither bits nor hashes, are looked at.
+// none). Kinds other than single ignore capacity and generations, and kinds that grow ignore bits
+// and hashes.
 struct BlockFilter {
   filter::Layout layout = filter::Layout::kClassic;
   BlockHash hash = {};
   std::uint64_t bits = 800000;
   std::uint32_t hashes = 1;
   std::uint64_t capacity = 0;  // 0: a single filter; else the insertions a generation of the pair
-  std::uint32_t generations = 2;  // of the pair; more: a ring
+  std::uint32_t generations = 2;  // size of the pair; more: a ring
   bool refresh = true;
   BlockKindOptions other = {};
   bool single_or_pair() const { return other.kind == BlockKind::kSingle; }
@@ -72,9 +72,9 @@ struct FprCount {
   double mean() const { return static_cast<double>(tests); }
 };
 
-// What a pair forgot: reused blocks that come again after a distance, in bins of a fifth of the
-// capacity; the last bin is all from (G + 0.4) c on. The distance is counted in insertions into the
-// filter since the block was last seen to be in the current generation.
+// Blocks that a pair forgot: reused blocks that come again after a distance, in bins of a fifth of
+// the capacity; the last bin is all from (G + 0.4) c on. The distance is counted in insertions into
+// the filter since the block was last seen to be in the current generation.
 struct ForgottenBin {
   std::uint64_t asked = 0;
   std::uint64_t forgotten = 0;
@@ -87,7 +87,7 @@ constexpr std::size_t forgotten_bins(std::uint32_t generations) {
 struct BlockResult {
   BlockFilter filter;
   FprCount all;      // every new block
-  FprCount one_off;  // of these, the one-off blocks
+  FprCount one_off;  // the one-off blocks among them
   FprCount before_rotation;
   FprCount after_rotation;
   // Pair: of the current generation's fill, after the first rotation. Single: of the events.
@@ -95,13 +95,13 @@ struct BlockResult {
   std::vector<FprCount> cycles;  // by number of rotations so far; a single filter has one
   std::vector<ForgottenBin> forgotten;
   std::uint64_t old_blocks = 0;  // reused blocks that came before
-  std::uint64_t called_new = 0;  // of these, called new. Of a single filter: must be 0
+  std::uint64_t called_new = 0;  // those called new; must be 0 for a single filter
   std::uint64_t insertions = 0;
   std::uint64_t rotations = 0;
   std::uint64_t filter_bytes = 0;
   std::string theory_refused;  // why theory does not hold for it; empty: it does
   std::uint64_t slices = 1;    // at the end; of a filter that grows
-  double fpr_theory_end = 0;   // of a kind other than single
+  double fpr_theory_end = 0;   // for a kind other than single
   std::uint64_t events = 0;    // that it rests on
   bool complete = true;        // false: the monitor stopped it
 
@@ -110,7 +110,7 @@ struct BlockResult {
   void add(const BlockResult& other);
 };
 
-// What one event did to the first filter, for a trace. `bit` reads the filter's bits (single
+// The effect of one event on the first filter, for a trace. `bit` reads the filter's bits (single
 // classic filters only; empty otherwise).
 struct BlockStep {
   bool is_new = false;

@@ -22,7 +22,7 @@ enum class BlockKind : std::uint8_t { kSingle, kScalable, kGrowable, kCounting, 
 
 std::string_view to_string(BlockKind kind) noexcept;
 
-// What the kinds need beyond a shape.
+// Options of the kinds in addition to a shape.
 struct BlockKindOptions {
   BlockKind kind = BlockKind::kSingle;
   // scalable, growable: of the first slice, of all together or of each slice, s and r.
@@ -36,8 +36,8 @@ struct BlockKindOptions {
 // The options with the kind of this name: "single" and "pair" are BlockKind::kSingle. Errors:
 // another name; the message shows it and the accepted ones.
 Result<BlockKindOptions> parse_block_kind(std::string_view name, BlockKindOptions options);
-// Bits of memory that the filter comes to with so many keys. REQUIRES: a kind other than single; a
-// growing one's numbers are in their ranges.
+// Returns the filter's bits of memory with N keys. REQUIRES: a kind other than single; a growing
+// one's numbers are in their ranges.
 double memory_bits(const BlockKindOptions& options, const filter::FilterShape& shape, double keys);
 
 class KindSubject {
@@ -55,7 +55,7 @@ class KindSubject {
   double fpr_theory(std::uint64_t keys);
 
   std::uint64_t bits() const;
-  std::uint32_t hashes() const;  // of the last slice
+  std::uint32_t hashes() const;  // hashes of the last slice
   std::uint64_t slices() const;
   std::uint64_t memory_bytes() const;
 
@@ -66,11 +66,12 @@ class KindSubject {
   std::variant<std::vector<filter::BloomFilter>, filter::ScalableFilter, filter::CountingFilter>
       filter_;
   filter::FilterParameters parameters_;
-  // Of a growing filter: that its full slices do not answer; p of the last one by its insertions.
+  // For a growing filter: the probability that its full slices do not answer; p of the last one by
+  // its insertions.
   double misses_full_ = 1;
   std::size_t curve_of_ = 0;  // slices when the curve was made
   filter::FprCurve curve_;
-  filter::FillTheory theory_;  // of counting filters and buckets
+  filter::FillTheory theory_;  // for counting filters and buckets
 };
 
 }  // namespace encore::sim

@@ -51,7 +51,7 @@ class FlatMap {
   std::size_t memory_bytes() const { return slots_.size() * sizeof(Slot); }
 
  private:
-  // Where the key is, or would be. The number of slots is a power of two.
+  // Returns the slot of the key, or the free one for it. The number of slots is a power of two.
   std::size_t place(const filter::Hash128& key) const {
     std::size_t at = filter::remix(key) & (slots_.size() - 1);
     while (slots_[at].used && slots_[at].key != key) {

@@ -28,7 +28,7 @@ class LruCurve {
   // The next requests of the trace, in order. None counts before end_warmup().
   void feed(std::span<const ReplayRequest> requests);
   void end_warmup() { counting_ = true; }
-  // Of each cache: requests, hits and their bytes. The other counts are 0.
+  // For each cache: requests, hits and their bytes. The other counts are 0.
   std::vector<ReplayCounts> counts() const;
 
  private:
@@ -37,7 +37,7 @@ class LruCurve {
   LruCurveOptions options_;
   StackDistances stack_;
   ReplayCounts all_;
-  // Of each cache the hits that no smaller one has.
+  // The hits of each cache that no smaller one has.
   std::vector<ReplayCounts> more_;
   bool counting_ = false;
 };

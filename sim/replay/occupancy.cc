@@ -71,7 +71,7 @@ void Occupancy::add(std::size_t level, std::size_t node, const Moments& during,
   }
   Level& below = levels_[level - 1];
   const std::size_t width = below.moments_a_node;
-  std::uint64_t most = 0;  // of those that grow, and nothing ever shrinks
+  std::uint64_t most = 0;  // maximum of counts that only grow
   for (std::size_t child = during.from / width; child * width < during.to; ++child) {
     const Part part = part_of(child, width, during);
     if (!part.whole) {

@@ -38,7 +38,7 @@ double lowest_price(std::uint32_t bucket) {
                      : std::bit_cast<double>((kFirst + bucket) << kMantissaShift) * (1 - 0x1p-50);
 }
 
-// How many intervals are looked at between two looks at the monitor.
+// Intervals processed between two checks of the monitor.
 constexpr std::uint64_t kAStep = 4096;
 
 // The numbers of the intervals that give something, cheapest first; none if the monitor stops it.

@@ -35,7 +35,7 @@ struct ReuseInterval {
   std::uint32_t from = 0;  // the first moment at which it takes room
   std::uint32_t to = 0;    // the request that is a hit by it: behind its last moment
   std::uint64_t charge_bytes = 0;
-  std::uint64_t size_bytes = 0;  // of the hit's answer
+  std::uint64_t size_bytes = 0;  // size of the hit's response
 };
 
 // The intervals of a trace that a cache could take. 16 bytes an object.
@@ -56,7 +56,7 @@ class ReuseFinder {
 
  private:
   struct Last {
-    std::uint64_t number = 0;  // of the request, from 1; 0: there was none
+    std::uint64_t number = 0;  // number of the request, from 1; 0: there was none
     std::uint64_t charge_bytes = 0;
   };
   std::uint64_t overhead_bytes_;
@@ -86,8 +86,8 @@ class PfooLower {
   std::vector<Bucket> buckets_;
 };
 
-// What PFOO-U has taken: hits, or bytes hit. Memory: 12 bytes a moment beside the intervals. An
-// interrupt ends it early, with what was taken by then. REQUIRES: fewer than 2^32 intervals.
+// Returns the hits, or bytes hit, that PFOO-U takes. Memory: 12 bytes a moment in addition to the
+// intervals. An interrupt ends it early, with the sum so far. REQUIRES: fewer than 2^32 intervals.
 std::uint64_t pfoo_upper(std::span<const ReuseInterval> intervals, BoundGoal goal,
                          std::uint64_t capacity_bytes, Monitor& monitor);
 

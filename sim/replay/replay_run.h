@@ -4,16 +4,16 @@
 //
 // A request for a resident object that is fresh is a hit. One that is stale is validated: the
 // object is taken to be unchanged, becomes fresh again, and counts as a validation, not as a hit.
-// Else it is a miss: it is fetched, and stored if the admission policy says so. What an object
-// takes is its size by the rule of its table (ObjectSize). When that changes while it is resident,
-// its charge does: it stays where it is in the order of eviction, others are evicted for what it
-// grew by (until its own turn comes: that ends it), and it leaves where it has become larger than
-// what may be stored. The request that brings the change is what it was before: a hit, or a
+// Else it is a miss: it is fetched, and stored if the admission policy says so. An object's charge
+// is its size by the rule of its table (ObjectSize). When that changes while it is resident, its
+// charge changes. It keeps its place in the order of eviction, and others are evicted for its
+// growth (until its own turn comes: that ends it). It leaves if it has become larger than the
+// largest that may be stored. The request with the change counts as before: as a hit, or as a
 // validation.
 //
-// With a disk an object that is larger than the memory takes is on disk alone. What is longer than
-// one record (cache/disk_parts.h) lies there in parts, which are placed before its head; where one
-// of them has gone, the object has. A hit in memory does not ask for them.
+// With a disk an object that is larger than the memory takes is on disk alone. An object longer
+// than one record (cache/disk_parts.h) lies there in parts, which are placed before its head; if
+// one of them has gone, the object has. A hit in memory does not need them.
 //
 // With probation (cache/probation.h) the run asks that instead of a kernel: bodies alone count, on
 // a disk without records, alignment and free segments.
@@ -47,20 +47,20 @@ struct ReplayCounts {
   std::uint64_t bytes_from_origin = 0;
   std::uint64_t objects_written = 0;
   std::uint64_t bytes_written = 0;    // to the store, the next line included
-  std::uint64_t bytes_rewritten = 0;  // of these, objects that were in the store before
+  std::uint64_t bytes_rewritten = 0;  // those of objects that were in the store before
   std::uint64_t not_stored_full = 0;  // larger than the cache takes, or no room was left for it
-  // Of hits, those of what lay on disk alone; what was written there, with what pads it, for
-  // objects that were stored, and for those that were moved on as their segment was reclaimed.
+  // Hits on objects that lay on disk alone. Bytes written there, with padding, for objects that
+  // were stored, and for those that were re-inserted as their segment was reclaimed.
   std::uint64_t disk_hits = 0;
   std::uint64_t disk_bytes_hit = 0;
   std::uint64_t disk_bytes_admitted = 0;
   std::uint64_t disk_bytes_moved = 0;
-  std::uint64_t disk_bytes_filled = 0;     // of those stored, before the disk was full (probation)
+  std::uint64_t disk_bytes_filled = 0;     // those stored before the disk was full (probation)
   std::uint64_t disk_objects_dropped = 0;  // left with their segment
   std::uint64_t disk_objects_refused = 0;  // not written, though they were to be
   std::uint64_t disk_parts_dropped = 0;
   std::uint64_t disk_objects_broken = 0;  // found on disk, but a part had gone
-  // Of requests and hits, those for the heaviest objects by requests; of bytes, by bytes.
+  // Requests and hits for the heaviest objects by requests, and bytes for those by bytes.
   std::uint64_t heaviest_requests = 0;
   std::uint64_t heaviest_hits = 0;
   std::uint64_t heaviest_bytes = 0;
@@ -77,14 +77,14 @@ struct ReplayInterval {
   ReplayCounts counts;
   std::uint64_t resident_objects = 0;
   std::uint64_t used_bytes = 0;
-  double filter_fill = 0;  // of the current generation
+  double filter_fill = 0;  // fill of the current generation
   double fpr_theory = 0;
   std::uint64_t rotations = 0;
   std::uint64_t objects_requested = 0;  // different ones, warm-up included: the working set
-  std::uint64_t object_bytes = 0;       // of these, their largest sizes so far
+  std::uint64_t object_bytes = 0;       // sum of their largest sizes so far
 };
 
-// What became of a request, in the words of the proxy's Cache-Status.
+// Outcomes of a request, in the words of the proxy's Cache-Status.
 //  enumerator       name
 #define ENCORE_REPLAY_OUTCOMES(X)     \
   X(kHit, "hit")                      \
@@ -148,7 +148,7 @@ struct ReplayOptions {
 // The kernel's entries have 40 bits for their charge: it stores nothing larger, overhead included.
 inline constexpr std::uint64_t kChargeMax = (std::uint64_t{1} << 40U) - 1;
 
-// Charge of an object in the cache without its entry: its size, at least 1. What is above
+// Charge of an object in the cache without its entry: its size, at least 1. A charge above
 // kChargeMax stays above it, so that the kernel refuses it as too large.
 inline std::uint64_t charge_of(const ReplayRequest& request) {
   return std::clamp<std::uint64_t>(std::max(request.size_bytes, request.object_bytes), 1,
@@ -162,7 +162,7 @@ class ReplayRun {
 
   // The next requests of the trace, in order.
   void feed(std::span<const ReplayRequest> requests);
-  // What comes from here on counts, whatever the warm-up was meant to be.
+  // Requests from here on count, whatever the length of the warm-up was to be.
   void end_warmup() { options_.warmup_requests = seen_; }
   // Call after the last one: ends the last interval.
   void finish();
@@ -199,15 +199,15 @@ class ReplayRun {
              bool is_for_disk);
   // --- the disk (replay_run_disk.cc)
   bool is_for_disk_only(std::uint64_t charge_bytes) const;
-  // Writes what is longer than a record in parts. What is left to be written: the whole, or a head;
-  // 0 where a part found no place.
+  // Writes a body longer than a record in parts. Returns the size still to be written: the whole,
+  // or a head; 0 if a part found no place.
   std::uint64_t write_body(const ReplayRequest& request, const cache::Key& key,
                            const cache::Stored& stored);
   // A hit on disk of which a part has gone is a miss.
   void look_for_parts(const ReplayRequest& request, const cache::Key& key,
                       const cache::DiskView& on_disk, cache::LookupResult& found);
-  // Disks take no time here: what is placed is written at once, and what has to be reclaimed is.
-  // False where it was not placed.
+  // Disks take no time here: placed records are written immediately, and due segments reclaimed.
+  // False if it was not placed.
   bool write(const cache::Key& key, const cache::DiskDecision& decision, std::uint64_t body_bytes);
   void reclaim();
   // Stored in memory, from disk.
@@ -254,7 +254,7 @@ class ReplayRun {
   DiskSpace space_;
   std::vector<ReplayInterval> intervals_;
   ReplayCounts interval_start_;
-  IntervalWorkingSet working_set_;  // where there are intervals
+  IntervalWorkingSet working_set_;  // if there are intervals
   std::uint64_t most_objects_ = 0;
 };
 

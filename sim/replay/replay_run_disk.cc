@@ -1,4 +1,4 @@
-// A replay's disk: what is written there, what becomes of it, and what is found there again.
+// A replay's disk: its writes, their fates, and its hits.
 #include <tuple>
 
 #include "cache/disk_layout.h"

@@ -9,14 +9,14 @@
 namespace encore::sim {
 namespace {
 
-// Of one kind: requests, or their bytes.
+// Counts in one unit: requests, or their bytes.
 struct Counted {
   std::uint64_t requested = 0;
   std::uint64_t missed = 0;
 };
 
-// Of how many there are in truth, the share that SHARDS-adj takes for hits (or, negative, for too
-// many hits) and that misses if it behaves as the heaviest objects do.
+// Returns the share, of the true number, that SHARDS-adj takes for hits (or, negative, for too many
+// hits) and that misses if it behaves as the heaviest objects do.
 double adjustment_missed(const Counted& sample, const Counted& heaviest, double expected) {
   const double lacking = 1 - static_cast<double>(sample.requested) / expected;
   return lacking * ratio_of(heaviest.missed, heaviest.requested);

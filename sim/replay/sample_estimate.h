@@ -1,17 +1,17 @@
-// What a sample says of the whole trace (SHARDS), and how far it may be off. Pure functions.
+// Estimates of the whole trace from a sample (SHARDS), and their bounds. Pure functions.
 //
 // The caches of a sample of rate R are R times as large, and so are their filters and the windows
-// of these. Counts are divided by R; requests and their bytes are known exactly, so that what the
-// sample has too many or too few of them counts as hits (SHARDS-adj): the miss ratio is the
-// sample's misses over R times all requests.
+// of these. Counts are divided by R; requests and their bytes are known exactly, so the difference
+// to the sample's share counts as hits (SHARDS-adj). The miss ratio is the sample's misses over R
+// times all requests.
 //
-// The bounds add up three things. The spread: 95 % of Student's t with 7 degrees of freedom over
-// the sample's eight disjoint parts, each simulated in a cache an eighth as large, with the
-// correction for a sample without replacement, sqrt(1 - R). The size: caches of few objects are
-// biased, those of the parts eight times as much, so a seventh of what the parts' mean is off. And
-// what SHARDS-adj takes for granted: the requests that the sample has too few or too many are
-// those of the most popular objects, which need not hit in a small cache; the sample's own
-// heaviest objects show how often they miss. That one goes in one direction.
+// The bounds add up three things. The first is the spread: 95 % of Student's t with 7 degrees of
+// freedom over the sample's eight disjoint parts, each simulated in a cache an eighth as large. It
+// has the correction for a sample without replacement, sqrt(1 - R). The second is the size: caches
+// of few objects are biased, those of the parts eight times as much, so a seventh of the error of
+// the parts' mean. The third is the assumption of SHARDS-adj: the missing or surplus requests of
+// the sample are those of the most popular objects, which need not hit in a small cache; the
+// sample's own heaviest objects show how often they miss. The third goes in one direction.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace encore::sim {
 
-// What a sample was drawn from, warm-up left out.
+// The requests that a sample was drawn from, warm-up left out.
 struct SampledFrom {
   double rate = 1;  // 1: it is the whole
   std::uint64_t requests = 0;
@@ -39,10 +39,10 @@ struct HitRatios {
   BoundedShare bytes;
 };
 
-// Where an interrupt cut a run off: what it had of the trace by then, as the sample itself has it.
+// The part of the trace that a run had when an interrupt cut it off, by the sample's own counts.
 SampledFrom seen_by(const ReplayCounts& sample, double rate);
 
-// Of the counts of a sample's run, those of the whole trace.
+// Estimates the counts of the whole trace from those of a sample's run.
 ReplayCounts estimated_counts(const ReplayCounts& sample, const SampledFrom& from);
 
 // `sample` has the heaviest objects' counts. `parts`: the counts of the parts' runs; empty: no

@@ -27,7 +27,7 @@ class HashTable final : public SeenSet {
     if (std::ranges::all_of(kept, [](std::uint8_t byte) { return byte == 0; })) {
       kept[0] = 1;  // all zero marks an empty slot
     }
-    // The place depends on what is kept alone, else equal short hashes would not meet.
+    // The place depends on the kept bits alone, else equal short hashes would not meet.
     std::uint64_t lo = 0;
     std::uint64_t hi = 0;
     std::memcpy(&lo, kept.data(), 8);
@@ -96,7 +96,7 @@ double short_hash_fpr(std::uint32_t hash_bits, double keys) {
 }
 
 double short_hash_fpr_incremental(std::uint32_t hash_bits, double keys) {
-  // The mean of 1 - q^i over i = 0..n-1 is 1 - (1 - q^n) / (n (1 - q)). Where q^n is near 1 the two
+  // The mean of 1 - q^i over i = 0..n-1 is 1 - (1 - q^n) / (n (1 - q)). If q^n is near 1 the two
   // terms cancel, and n/2 of one key's share is exact enough.
   const double share = std::exp2(-static_cast<double>(hash_bits));
   if (keys * share < 1e-4) {

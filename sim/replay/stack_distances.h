@@ -16,7 +16,7 @@ class StackDistances {
   // the first one. Objects are small numbers.
   std::optional<std::uint64_t> request(std::uint32_t object, std::uint64_t bytes);
 
-  // What the object takes since its last request; 0 if there was none.
+  // The object's size since its last request; 0 if there was none.
   std::uint64_t bytes_of(std::uint32_t object) const {
     return object < objects_.size() ? objects_[object].bytes : 0;
   }
@@ -32,7 +32,7 @@ class StackDistances {
   void compact();
 
   std::vector<Object> objects_;
-  std::vector<std::uint32_t> object_in_;  // by slot; what has moved on is told by its own slot
+  std::vector<std::uint32_t> object_in_;  // by slot; valid if the object's own slot is this one
   std::vector<std::uint64_t> tree_;       // Fenwick 1994, from 1
   std::uint32_t used_ = 0;                // slots given out
   std::uint64_t total_bytes_ = 0;

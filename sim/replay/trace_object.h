@@ -22,21 +22,21 @@ struct Heaviest {
 struct ReplayRequest {
   filter::Hash128 key;
   std::int64_t time_ns = 0;
-  std::uint64_t size_bytes = 0;    // of this request's answer
-  std::uint64_t object_bytes = 0;  // what the object takes from now on, see ObjectSize
+  std::uint64_t size_bytes = 0;    // size of this request's response
+  std::uint64_t object_bytes = 0;  // size of the object from now on, see ObjectSize
   // Which request asks for the same object next, counted from 0; kNeverAgain. Only where the whole
   // trace was read before.
   std::uint64_t next = UINT64_MAX;
   std::uint32_t ttl_seconds = kNoTtl;
   std::uint32_t object = 0;  // from 0 in order of appearance
   bool resized = false;      // object_bytes was another one at the request for it before
-  Heaviest heaviest{};       // of the object, where the whole trace was read before
+  Heaviest heaviest{};       // heaviness of the object, if the whole trace was read before
 };
 inline constexpr std::uint64_t kNeverAgain = UINT64_MAX;
 
-// What the sizes of an object's answers say of its own. Logs have the bytes that were sent: an
-// answer smaller than one before it is a 304, a part or broken off, so the object is as large as
-// the largest one. Where a trace has sizes of objects, it is as large as the latest.
+// The rule for an object's size from the sizes of its responses. Logs have the bytes that were
+// sent: a response smaller than an earlier one is a 304, a part or aborted, so the object is as
+// large as the largest one. If a trace has sizes of objects, it is as large as the latest.
 enum class ObjectSize : std::uint8_t { kLargest, kLatest };
 // Errors: an unknown name; the message shows it and the accepted ones.
 Result<ObjectSize> parse_object_size(std::string_view name);
@@ -76,7 +76,7 @@ class ObjectTable {
     return slot == 0 ? nullptr : &objects_[slot - 1];
   }
   std::size_t objects() const { return objects_.size(); }
-  // Of all objects together.
+  // Memory of all objects together.
   std::uint64_t memory_bytes() const {
     return objects_.memory_bytes() + slots_.size() * sizeof slots_.front();
   }
@@ -110,11 +110,11 @@ class ObjectTable {
     }
     return slot - 1;
   }
-  // Where the search for the key begins. The number of slots is a power of two.
+  // Returns the slot at which the search for the key begins. The number of slots is a power of two.
   std::size_t home_of(const filter::Hash128& key) const {
     return filter::remix(key) & (slots_.size() - 1);
   }
-  // Where the key's number is, or would be.
+  // Returns the slot of the key's number, or the free one for it.
   std::size_t place(const filter::Hash128& key) const {
     std::size_t at = home_of(key);
     while (slots_[at] != 0 && objects_[slots_[at] - 1].key != key) {

@@ -20,14 +20,14 @@ struct TraceSummary {
   std::uint64_t bytes_unique = 0;     // sum over the objects of the largest size seen
   std::uint64_t one_hit_objects = 0;  // asked for once
   std::uint64_t one_hit_bytes = 0;    // their sizes
-  std::uint64_t repeat_bytes = 0;     // of requests for what was asked for before
+  std::uint64_t repeat_bytes = 0;     // for requests for earlier objects
   std::int64_t first_ns = 0;
   std::int64_t last_ns = 0;
   std::uint64_t with_ttl = 0;
   std::uint64_t size_changes = 0;  // requests whose size differs from the object's last one
   std::uint64_t most_requested = 0;
   double zipf_alpha = 0;  // fitted to the counts of the ranks 10 to 1000; 0: too few objects
-  // Of all requests, those for an object last asked for within 2^i requests (but not 2^(i-1)).
+  // Requests for an object that was last requested within 2^i requests (but not 2^(i-1)).
   std::array<std::uint64_t, 64> reuse_distances{};
   WorkingSet working_set;
 

@@ -1,6 +1,6 @@
-// WorkingSet: how many objects, and bytes of them, the last tau requests ask for on average, for
-// all tau that are powers of two (Denning 1968), in one pass by the times between requests for the
-// same object (Denning and Schwartz 1972). IntervalWorkingSet: the same of the requests of each
+// WorkingSet: the average number of objects, and of their bytes, in the last tau requests, for all
+// tau that are powers of two (Denning 1968). It takes one pass, by the times between requests for
+// the same object (Denning and Schwartz 1972). IntervalWorkingSet: the same of the requests of each
 // interval. Deterministic; thread-compatible.
 #pragma once
 
@@ -40,7 +40,7 @@ class IntervalWorkingSet {
   void add(std::uint32_t object, std::uint64_t bytes);
   // Ends the interval, begins the next.
   void next_interval();
-  // Of this interval so far.
+  // Objects of this interval so far.
   std::uint64_t objects() const { return objects_; }
   std::uint64_t bytes() const { return bytes_; }
 
