@@ -1,10 +1,10 @@
 // Which format a trace is in, by its first bytes; how sure that is, and why. Pure functions.
 //
-// The rule. What begins with the mark of one of the binary formats is that format: certain. Text is
-// tried line by line: a format of lines is taken where nine of ten of the first lines fit it. Other
-// bytes are taken for a binary format without a mark only where sixteen records or more look like
-// one: times in order, sizes that are sizes, ids that come again as those of a trace do. What is
-// neither is refused, with a sentence that says what it looks like.
+// The rule. Bytes that begin with the mark of one of the binary formats are that format: certain.
+// Text is tried line by line: a format of lines is accepted if nine of ten of the first lines fit
+// it. Other bytes are accepted as a binary format without a mark only if sixteen records or more
+// look like one: times in order, plausible sizes, ids that come again as those of a trace do.
+// Anything else is refused, with a sentence that says what it looks like.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@
 
 namespace encore::sim {
 
-// So many first bytes are looked at.
+// Number of first bytes that are checked.
 inline constexpr std::size_t kHeadBytes = 64 * 1024;
 // UTF-8's, which some editors put before text.
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
@@ -29,15 +29,15 @@ struct Detection {
   TraceFormat format = TraceFormat::kAuto;
   Confidence confidence = Confidence::kLow;
   std::string reason;
-  char delimiter = 0;  // of csv
+  char delimiter = 0;  // for csv
 };
 
-// Errors: it cannot be told, or not surely enough. REQUIRES: some bytes.
+// Errors: the format is unknown, or not sure enough. REQUIRES: some bytes.
 Result<Detection> detect_format(const Head& head, const TraceOptions& options);
 
 // --- its parts ----------------------------------------------------------------------------------
 
-// What the bytes are by their mark, where they are no trace: "an ELF program". Empty: not known.
+// Returns the kind of a file by its mark, if it is not a trace: "an ELF program". Empty: not known.
 std::string_view known_file(std::string_view bytes);
 // Errors: no format of lines fits.
 Result<Detection> detect_lines(const Head& head, const TraceOptions& options);

@@ -48,14 +48,14 @@ Lines first_lines(const Head& head, std::size_t count = kLinesLooked) {
 struct Fit {
   std::size_t fit = 0;
   std::size_t lines = 0;
-  std::string first_wrong;  // what is wrong with the first line that does not fit
+  std::string first_wrong;  // the fault of the first line that does not fit
   bool good() const { return enough(fit, lines); }
   std::string text() const {
     return std::to_string(fit) + " of " + std::to_string(lines) + " lines fit";
   }
 };
 
-// What the lines must have beside what their format cannot do without.
+// Requirements of the lines in addition to those of their format.
 struct Demand {
   bool size = false;
 };
@@ -123,7 +123,7 @@ std::size_t common_columns(const Lines& lines, char separator) {
   return middle >= 2 && enough(same, counts.size()) ? middle : 0;
 }
 
-// What columns there are, where nothing could be made of them.
+// The columns found, if they make no known format.
 struct Unread {
   std::size_t columns = 0;
   Separator separator{};
@@ -176,7 +176,8 @@ std::optional<Detection> detect_published(const Lines& lines, const TraceOptions
     }
     Detection detection = detected(
         found.format, fit, "columns as published between " + std::string(separator.name) + ", ");
-    // A header's names beside it, or words that nothing else has; else it may be anything.
+    // A header's names, or words that nothing else has, are needed as well; else it may be
+    // anything.
     if (!found.named && !found.header) {
       detection.confidence = Confidence::kLow;
     }
@@ -259,8 +260,8 @@ Result<Detection> detect_delimited(const Lines& lines, const TraceOptions& optio
 
 // --- the rest -----------------------------------------------------------------------------------
 
-// One word a line: keys, if some come again; else it is any list. Where half of the lines have a
-// separator inside they are no words.
+// One word a line: keys, if some come again; else it is any list. If half of the lines have a
+// separator inside they are not words.
 Result<Detection> detect_keys(const Lines& lines) {
   Fit fit;
   std::size_t separated = 0;

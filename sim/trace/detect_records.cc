@@ -114,8 +114,8 @@ std::vector<std::uint64_t> numbers_of(const Head& head, std::size_t size, Order 
 
 struct Seen {
   std::size_t distinct = 0;
-  std::size_t most = 0;    // of the same number
-  std::size_t linked = 0;  // came before, or one of their neighbours did
+  std::size_t most = 0;    // most of the same number
+  std::size_t linked = 0;  // came before, or an adjacent number did
 };
 Seen look_at(const std::vector<std::uint64_t>& numbers) {
   std::unordered_map<std::uint64_t, std::size_t> count;
@@ -130,9 +130,9 @@ Seen look_at(const std::vector<std::uint64_t>& numbers) {
   return seen;
 }
 
-// How well numbers look like ids that were given out in order, a few kinds of them: they come again
-// or are neighbours, none is half of all, and their first bytes hardly differ. 0: not at all; else
-// the share of those that come again or have a neighbour, less for each kind more.
+// Returns how well numbers look like ids that were allocated in order, in a few kinds: they come
+// again or are adjacent, none is half of all, and their first bytes hardly differ. 0: not at all;
+// else the share of those that come again or have an adjacent one, less for each further kind.
 double likeness_to_ids(const std::vector<std::uint64_t>& numbers) {
   if (numbers.size() < kRecordsMin) {
     return 0;

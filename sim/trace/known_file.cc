@@ -13,7 +13,7 @@ struct Mark {
   std::size_t at = 0;
 };
 
-// Of text only marks that no line of a trace begins with.
+// For text only marks that no line of a trace begins with.
 constexpr std::array kMarks = {
     Mark{"\x7f"
          "ELF",

@@ -62,7 +62,7 @@ void note_operation(LineFields& fields, bool has_value);
 // True if some column is a number.
 bool has_number(std::string_view line, char separator);
 
-// Looks at the first line, and takes it from the input if it is a header.
+// Checks the first line, and takes it from the input if it is a header.
 Result<std::unique_ptr<LineParser>> make_separated_parser(Input& input, char separator,
                                                           const TraceOptions& options);
 // The same for detection: by the first line, and the number of columns that the lines have.
@@ -89,7 +89,7 @@ bool read_number(std::string_view text, Number& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc{} && end == text.data() + text.size();
 }
-// Seconds, with a fraction or without, to nanoseconds. What is above 10^11 is taken for
+// Seconds, with a fraction or without, to nanoseconds. A number above 10^11 is taken for
 // milliseconds, above 10^14 for microseconds, above 10^17 for nanoseconds.
 bool read_time(std::string_view text, std::int64_t& time_ns);
 // The text up to the next separator, which goes too.

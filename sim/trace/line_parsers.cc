@@ -118,7 +118,7 @@ class CombinedParser final : public LineParser {
                ? std::string_view{}
                : text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
   }
-  // Where the quoted text ends that begins at `quote`; a backslash escapes.
+  // Returns the end of the quoted text that begins at `quote`; a backslash escapes.
   static std::size_t end_of_quoted(std::string_view line, std::size_t quote) {
     if (quote == std::string_view::npos) {
       return quote;

@@ -134,7 +134,7 @@ class LineReader final : public TraceReader {
     return true;
   }
 
-  // Whoever says which column is which sees what came of it.
+  // A user who names the columns sees the result.
   void note_first(const LineFields& fields) {
     if (options_.columns.empty() || !counts_.first_row.empty()) {
       return;

@@ -93,7 +93,7 @@ class Chain final : public TraceReader {
   std::unique_ptr<TraceReader> reader_;
   std::size_t at_ = 0;
   std::uint64_t bytes_ = 0;
-  TraceCounts finished_;  // of the files before this one
+  TraceCounts finished_;  // counts of the files before this one
   TraceCounts counts_;
 };
 

@@ -1,4 +1,4 @@
-// Opens trace files, in any of the known formats. What it gives is confined to one thread.
+// Opens trace files, in any of the known formats. A reader is confined to one thread.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,8 @@
 
 namespace encore::sim {
 
-// Errors: it cannot be opened or decompressed, is empty, or its format cannot be told: then the
-// message says what it looks like, and what to do; the monitor stopped it before its format was
-// known.
+// Errors: it cannot be opened or decompressed, is empty, or its format is unknown: then the message
+// says what it looks like, and what to do; the monitor stopped it before its format was known.
 Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
                                                 const TraceOptions& options);
 

@@ -1,9 +1,9 @@
 // The forms in which large traces were published, most of them without a header: Twitter, Tencent,
-// Alibaba, MSR Cambridge, SPC, IBM, Wikimedia, Meta. A form is told by the shape of its columns.
+// Alibaba, MSR Cambridge, SPC, IBM, Wikimedia, Meta. The shape of the columns identifies a form.
 //
 // An object of a block trace is an offset of a volume; reads and writes both count, for a write
-// brings its block into the cache as well. Of key-value and object stores the operation is the
-// method: reads are GET. Why forms are told by their shape: docs/decisions/0342.
+// brings its block into the cache as well. For key-value and object stores the operation is the
+// method: reads are GET. Why the shape identifies a form: docs/decisions/0342.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -15,8 +15,8 @@
 namespace encore::sim {
 namespace {
 
-// One letter a column. `shape`: t time, i whole number, n the same with a sign, k anything but
-// nothing, o operation of a key-value cache, w read or write, b 0 or 1, m ticks of 100 ns since
+// One letter a column. `shape`: t time, i whole number, n the same with a sign, k any text but an
+// empty one, o operation of a key-value cache, w read or write, b 0 or 1, m ticks of 100 ns since
 // 1601, g type of an image, f number with a fraction, r operation of an object store, d date of 14
 // digits, p kind of a terminal; * at the end: more may follow. `roles`: T time, K part of the key,
 // S size (summed), V size of the value (summed), O operation, L ttl, C count, . nothing.
@@ -225,8 +225,8 @@ class PublishedParser final : public LineParser {
   std::string method_;
 };
 
-// Tencent's blocks have their sizes in sectors. Where each of the first is a multiple of 512 they
-// are bytes already.
+// Tencent's blocks have their sizes in sectors. If each of the first is a multiple of 512 they are
+// bytes already.
 std::uint64_t unit_of(TraceFormat format, std::string_view ahead, char separator) {
   constexpr std::uint64_t kSector = 512;
   if (format != TraceFormat::kTencentBlock) {
@@ -291,7 +291,7 @@ PublishedFit published_form(std::span<const std::string_view> lines, char separa
     }
   }
   for (std::size_t i = 0; i < kForms.size(); ++i) {
-    std::size_t sum = 0;  // of all shapes of the format
+    std::size_t sum = 0;  // all shapes of the format
     for (std::size_t j = 0; j < kForms.size(); ++j) {
       sum += kForms[j].format == kForms[i].format ? fit[j] : 0;
     }

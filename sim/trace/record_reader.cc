@@ -7,7 +7,7 @@
 namespace encore::sim {
 namespace {
 
-// What a record is made of. A place of kNone: the format does not have it.
+// Fields of a record. A place of kNone: the format does not have it.
 struct RecordLayout {
   static constexpr std::size_t kNone = SIZE_MAX;
   std::size_t record = 0;

@@ -188,8 +188,8 @@ bool looks_like_header(const std::vector<std::string>& cells) {
          });
 }
 
-// Without header and without being told: key · key,size · time,key,size · time,key,size,ttl. Of
-// more columns nobody knows which is which: detection refuses them.
+// Without header and without an option: key · key,size · time,key,size · time,key,size,ttl. More
+// columns are ambiguous: detection refuses them.
 Columns columns_by_count(std::size_t count) {
   Columns columns;
   columns.fill(kNoColumn);
@@ -265,7 +265,7 @@ std::size_t count_columns(std::string_view line, char separator) {
 
 Result<SeparatedLayout> separated_layout(const SeparatedFirst& first, const TraceOptions& options) {
   const std::vector<std::string> cells = split(first.line, first.separator);
-  // Names that nobody knows beside columns of numbers are a header too.
+  // Unknown names above columns of numbers are a header too.
   bool header = looks_like_header(cells) ||
                 (!options.columns.empty() && !has_number(first.line, first.separator) &&
                  has_number(first.second, first.separator));

@@ -81,13 +81,13 @@ struct TraceOptions {
   // csv, tsv: role -> column name or number from 1; json: role -> field, dots go deeper. Roles:
   // time, key, size, ttl, method, status, count. Empty: by the usual names.
   std::map<std::string, std::string> columns;
-  char delimiter = 0;      // of csv; 0: a comma, or found where the format is
+  char delimiter = 0;      // for csv; 0: a comma, or found with the format
   bool all_lines = false;  // count every method and status
   std::vector<std::string> methods = {"GET"};
   std::vector<int> statuses = {200, 206, 304};
   double bad_share_max = 0.01;
-  std::uint64_t default_size_bytes = 1024;  // where the trace has none for a request
-  filter::Seed identity_seed;               // of Request::key
+  std::uint64_t default_size_bytes = 1024;  // for requests without one in the trace
+  filter::Seed identity_seed;               // seed of Request::key
   std::string key_prefix;                   // in front of each key, of formats of lines
   Monitor* monitor = nullptr;               // borrowed; counts the bytes read, stops the reading
 };
@@ -98,7 +98,7 @@ struct TraceCounts {
   std::uint64_t skipped = 0;  // by the rule
   std::uint64_t bad = 0;
   std::uint64_t without_size = 0;  // got the default
-  std::string first_row;  // of a csv whose columns were given: how its first request was understood
+  std::string first_row;           // for a csv whose columns were given: the parsed first request
   std::vector<std::string> bad_shown;  // the first few: "line 7: no number in the status: \"x\""
 };
 
