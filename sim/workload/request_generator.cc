@@ -84,7 +84,7 @@ class Permutation {
   unsigned half_;
 };
 
-// Where the ids come from.
+// Source of the ids.
 class Ids {
  public:
   virtual ~Ids() = default;
@@ -272,7 +272,7 @@ Result<void> check(const GeneratorOptions& o) {
   if (o.shift_every == 0 || !(o.requests_per_second > 0)) {
     return fail("a shift every 0 requests, or a rate that is not above 0");
   }
-  // Of the 292 years that times in nanoseconds have, some are left for chance.
+  // Times in nanoseconds span 292 years; some are left for chance.
   constexpr double kSecondsMax = 8e9;
   if (static_cast<double>(o.requests) / o.requests_per_second > kSecondsMax) {
     return fail(std::to_string(o.requests) + " requests at a rate of " +

@@ -67,7 +67,7 @@ struct GeneratorOptions {
   double alpha = 1.0;
   double one_hit_share = 0.75;  // akamai: of the objects
   std::uint64_t shift_every = 100000;
-  double shift_share = 0.1;  // of the ranks, that move each time
+  double shift_share = 0.1;  // share of the ranks that move each time
   std::vector<MixturePart> mixture;
   Distribution size{.location = 1024, .values = {}};
   Distribution ttl{.location = 0, .values = {}};  // 0: none

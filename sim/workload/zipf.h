@@ -16,7 +16,7 @@ class Zipf {
   std::uint64_t draw(Xoshiro& random) const;
 
  private:
-  double integral(double x) const;  // of x^-alpha
+  double integral(double x) const;  // integral of x^-alpha
   double inverse(double y) const;
 
   double objects_;
