@@ -9,7 +9,7 @@
 namespace encore {
 namespace {
 
-// Of a text, at most.
+// Limit of a text.
 constexpr std::size_t kShownBytesMax = 512;
 
 thread_local const PanicNote* innermost_note = nullptr;

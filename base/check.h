@@ -15,14 +15,14 @@ namespace encore {
 [[noreturn]] void panic(const char* file, int line, const char* condition,
                         std::string_view message) noexcept;
 
-// What a thread is doing. The texts are borrowed; empty ones are not shown, and of those that are
-// neither what stands behind a '?' nor who stands before an '@' (a query and credentials are
-// secrets), nor what follows a control character (the fields of a head).
+// The activity of a thread. The texts are borrowed; empty ones are not shown. Neither are the parts
+// after a '?' and before an '@' (a query and credentials are secrets), nor text after a control
+// character (the fields of a head).
 struct Doing {
   std::string_view who = {};      // "an exchange", "a fetch"
   std::string_view step = {};     // "lookup", "reading the origin's head"
   std::string_view request = {};  // as it came: method, a space and the target
-  std::string_view key = {};      // what it is known by in the cache
+  std::string_view key = {};      // its key in the cache
   std::uint16_t client_port = 0;
 };
 

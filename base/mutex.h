@@ -1,4 +1,4 @@
-// A mutex that clang's -Wthread-safety understands. What a mutex guards says so with
+// A mutex that clang's -Wthread-safety understands. Data that a mutex guards are marked with
 // ENCORE_GUARDED_BY; a function that needs it held says ENCORE_REQUIRES.
 #pragma once
 
@@ -30,10 +30,10 @@
 
 namespace encore {
 
-// Four bytes, and inline where nobody else has it: a request takes some twenty of them, hardly ever
-// in vain, and a call of pthread_mutex_lock costs more than what it guards here. Who finds it taken
-// sleeps in the kernel (Drepper, "Futexes Are Tricky", 2011: mutex 2). Not recursive, not fair.
-// std::condition_variable_any waits with it.
+// Four bytes, and inline if no other thread has it: a request locks some twenty of them, hardly
+// ever with contention, and a call of pthread_mutex_lock costs more than the work that it guards
+// here. A thread that finds it locked sleeps in the kernel (Drepper, "Futexes Are Tricky", 2011:
+// mutex 2). Not recursive, not fair. std::condition_variable_any waits with it.
 class ENCORE_CAPABILITY("mutex") Mutex {
  public:
   Mutex() = default;

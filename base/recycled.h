@@ -1,8 +1,8 @@
-// Memory and objects that come and go with every request, kept for the next of their kind: what is
-// freed and taken again with several requests under way costs the C library's slow path, which is a
-// sixth of a miss. Thread-safe: each thread has lists of its own, and a thing may be given back on
-// another thread than it was taken on. While it waits the address sanitizer reports whoever touches
-// it.
+// Memory and objects that come and go with every request, kept for the next of their kind. To free
+// and allocate them again, with several requests in progress, takes the C library's slow path,
+// which is a sixth of a miss. Thread-safe: each thread has lists of its own, and an object may be
+// released on another thread than it was allocated on. While it waits the address sanitizer reports
+// any access.
 #pragma once
 
 #include <cstddef>
@@ -112,7 +112,7 @@ std::shared_ptr<T> make_recycled(Arguments&&... arguments) {
   return std::allocate_shared<T>(RecyclingAllocator<T>(), std::forward<Arguments>(arguments)...);
 }
 
-// Where an object of make_reused() goes.
+// Deleter of make_reused() objects.
 template <typename T>
 struct GiveBack {
   static void free(T* object) { delete object; }

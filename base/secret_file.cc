@@ -15,7 +15,7 @@
 namespace encore {
 namespace {
 
-constexpr mode_t kWrite = 022;  // of the group and of others
+constexpr mode_t kWrite = 022;  // by the group and by others
 // Mode bits that grant more than the owner's and the group's reading: root may give a file to the
 // group of this process.
 constexpr mode_t kForeign = 027;

@@ -26,11 +26,11 @@ struct SecretRules {
   OthersRead others_read = OthersRead::kRefused;
 };
 
-// Whether the regular file behind this descriptor, opened by `path`, may be believed. Whoever may
-// write it decides what is in it: a file that its group or others can write is refused whatever the
-// rules say. A link is followed where it belongs to this user or to root. Returns a warning with
-// the remedy; empty: there is none. Errors are without the path in front, and name the mode to set:
-// not a regular file, not a file of that owner, of another mode.
+// Checks if the regular file behind this descriptor, opened by `path`, may be trusted. Its writers
+// decide its content: a file that its group or others can write is refused whatever the rules say.
+// A link is followed where it belongs to this user or to root. Returns a warning with the remedy;
+// empty: there is none. Errors are without the path in front, and name the mode to set: not a
+// regular file, not a file of that owner, of another mode.
 Result<std::string> check_secret_file(int descriptor, const std::string& path,
                                       const SecretRules& rules);
 

@@ -8,7 +8,7 @@
 namespace encore {
 namespace {
 
-// Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
+// Insertions, deletions, substitutions and swaps of adjacent characters (optimal string alignment).
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
