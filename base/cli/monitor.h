@@ -1,5 +1,5 @@
-// Monitor: how long work tells how far it is, and hears that it should stop early. Thread-safe:
-// the work adds, whoever shows the progress reads. The work itself never reads a clock.
+// Monitor: long work reports its progress here, and learns that it should stop early. Thread-safe:
+// the work adds, the display reads. The work itself never reads a clock.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 namespace encore {
 
 struct Monitor {
-  std::atomic<const char*> phase{""};   // what is being done, a literal; empty: the work has one
+  std::atomic<const char*> phase{""};   // present step, a literal; empty: the work has one
   std::atomic<std::uint64_t> done{0};   // in the phase's own unit
   std::atomic<std::uint64_t> total{0};  // 0: not known
   std::atomic<bool> in_bytes{false};    // the unit

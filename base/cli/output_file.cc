@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 
-// What the handler reaches: the file that is being written beside its place.
+// State for the handler: the file that is written next to its final place.
 std::array<char, PATH_MAX> beside;
 
 extern "C" void remove_beside(int signal) {
@@ -86,7 +86,7 @@ Result<void> write_into(const std::string& path, std::string_view bytes) {
   return {};
 }
 
-// Where links lead to; the path itself where nothing is there yet.
+// Returns the target of links; the path itself if nothing is there yet.
 std::string resolved(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          std::free);

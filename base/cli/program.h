@@ -17,7 +17,7 @@ namespace encore {
 // Wrong use or input, or no way to say what was found.
 inline constexpr int kExitTrouble = 2;
 
-// Where a program of this name speaks.
+// The name and the output streams of a program.
 struct Voice {
   std::string program;
   std::ostream& out;

@@ -1,4 +1,4 @@
-// What is said of a command line that is none.
+// Messages for a wrong command line.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ class Error;
 
 namespace encore {
 
-// What is wrong, what was probably meant, and what helps: the commands to choose from, or where the
-// options are explained. REQUIRES: root.parse() threw `error`.
+// Returns the fault, a likely correction, and help: the commands to choose from, or the place of
+// the options' help. REQUIRES: root.parse() threw `error`.
 std::string usage_error(const CLI::App& root, const CLI::Error& error);
 
 }  // namespace encore
