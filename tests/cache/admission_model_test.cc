@@ -21,7 +21,7 @@ constexpr std::uint64_t kThreshold = 20;
 struct Asked {
   std::uint64_t id = 0;
   std::uint64_t size = 0;
-  // What would be evicted; 0: nothing.
+  // The entry that would be evicted; 0: none.
   std::uint64_t victim = 0;
 };
 
@@ -108,7 +108,7 @@ class NaiveTinyLfu final : public NaiveAdmission {
   std::uint64_t requests_ = 0;
 };
 
-// All candidates for c at once, over all objects.
+// All candidates for c in one pass, over all objects.
 class NaiveAdaptSize final : public NaiveAdmission {
  public:
   bool admit(const Asked& asked) override {

@@ -227,7 +227,7 @@ TEST_CASE("A cache that starts cold admits at once what its neighbour saw once",
     REQUIRE(is_stored(ask(*kernel, id)));
   }
   CHECK_FALSE(is_stored(ask(*kernel, 999)));
-  // What it saw itself is still there.
+  // Its own keys are still there.
   CHECK(is_stored(ask(*kernel, 1000)) == (policy == AdmissionPolicy::kSecondHit));
   const AdmissionStatistics statistics = kernel->admission_statistics();
   CHECK(statistics.adoptions == 1);

@@ -96,7 +96,7 @@ bool Driver::recovers_object(Kernel& again, const Named& name) {
   ++seen.found_again;
   const auto truth = truth_.find(name);
   const Platter::Record& record = platter_.at(selector.found.place);
-  // What was to replace it may not have been written yet.
+  // The replacement may not have been written yet.
   const bool is_true =
       truth != truth_.end() && record.name == name &&
       (record.commit == truth->second ||
@@ -396,7 +396,7 @@ bool Driver::promote() {
 
 void Driver::make_stale(DiskModel::OnDisk& entry) const {
   entry.fresh_until = whole_seconds(now_);
-  // What is kept beyond that has five digits.
+  // A kept duration beyond that has five digits.
   std::int64_t beyond = whole_seconds(entry.keep_until) - whole_seconds(now_);
   std::int64_t step = 1;
   while (beyond / step >= 32) {
@@ -419,7 +419,7 @@ bool Driver::freshen(const Named& name) {
   if (on_disk != model_.on_disk.end()) {
     on_disk->second.fresh_until = whole_seconds(stored.fresh_until);
     on_disk->second.keep_until = kept_of(stored);
-    // What is freshened in memory leaves a record with the fields of before.
+    // Freshening in memory leaves a record with the old fields.
     if (in_memory && stored.fresh_until > now_) {
       make_stale(on_disk->second);
     }

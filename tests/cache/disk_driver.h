@@ -68,7 +68,7 @@ class Driver {
   bool commit(const Named& name);
   bool commit_alone(const Named& name);
   bool places(const Named& name, const Stored& stored, const DiskDecision& decision);
-  // What the kernel must have decided for a record of which nothing stands against it but its size.
+  // The kernel's required decision for a record that only its size speaks against.
   DiskOutcome expected_of(const SegmentLog::Record& record, const DiskDecision& decision,
                           std::optional<PlacedRecord>& placed);
   // Opens the segment on the platter.

@@ -1,9 +1,9 @@
-// What the driver removes, or calls stale.
+// The driver's removals, and objects that it calls stale.
 #include "tests/cache/disk_driver.h"
 
 namespace encore::cache::test {
 
-// Of the keys whose number leaves a rest, as those of a prefix or tag.
+// Purges the keys whose number leaves a rest, as those of a prefix or tag.
 class Driver::Purge final : public Visitor {
  public:
   Purge(const DiskModel& model, std::uint64_t rest) : model_(model) {
@@ -78,7 +78,7 @@ bool Driver::mark_stale(std::uint64_t id) {
     if (in_memory) {
       Stored& stored = model_.find(name)->stored;
       if (stored.fresh_until > now_) {
-        // What it is kept for beyond is whole seconds, rounded up.
+        // The time beyond it is kept in whole seconds, rounded up.
         const auto beyond = std::chrono::ceil<std::chrono::seconds>(stored.keep_until - now_);
         stored.fresh_until = now_;
         stored.keep_until = now_ + beyond;

@@ -1,4 +1,4 @@
-// What the driver writes and reclaims.
+// The driver's writes and reclaims.
 #include "tests/cache/disk_driver.h"
 
 namespace encore::cache::test {

@@ -60,7 +60,7 @@ TEST_CASE(
         DiskOutcome::kQueueFull, DiskOutcome::kShortLived}) {
     CHECK(driver.seen.part_outcomes.contains(outcome));
   }
-  // Where the memory is small.
+  // This happens if the memory is small.
   CHECK((seed % 4 != 0 || driver.seen.part_outcomes.contains(DiskOutcome::kIndexFull)));
 }
 

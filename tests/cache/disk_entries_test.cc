@@ -99,7 +99,7 @@ TEST_CASE("Budget and tier follow what comes and goes on disk", "[cache][disk]")
   disk.store(1, 2);  // replaces
   CHECK(disk.index_bytes() == 3 * kDiskEntryBytes);
   Stored not_written = disk.stored(2, 0);
-  CHECK(disk.commit(1, not_written).tombstone);  // what there was goes
+  CHECK(disk.commit(1, not_written).tombstone);  // the old record goes
   CHECK(disk.index_bytes() == 2 * kDiskEntryBytes);
   const OptionalLock budget_lock(disk.budget.mutex);
   const OptionalLock tier_lock(disk.tier.mutex);

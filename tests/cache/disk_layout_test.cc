@@ -49,7 +49,7 @@ TEST_CASE("A disk of which nothing is said has many segments, which take parts o
     const auto layout = lay_out_disk(bytes, default_segment_bytes(bytes));
     REQUIRE(layout);
     if (bytes >= 128 * kMiB) {
-      CHECK(layout->segments >= 31);  // what lies before them is less than one
+      CHECK(layout->segments >= 31);  // the area before them is less than one
       CHECK(fits_empty_segment(kPartBytes + kDiskPage, 0, layout->segment_bytes));
     } else if (bytes >= 4 * kMiB) {
       CHECK(layout->segments >= 24);

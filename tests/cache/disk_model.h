@@ -29,7 +29,7 @@ inline std::int64_t whole_seconds(MonotonicTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-// What lies on the disks in truth, with a header for each segment. A crash leaves this.
+// The true contents of the disks, with a header for each segment. A crash leaves this.
 class Platter {
  public:
   struct Record {
@@ -43,7 +43,7 @@ class Platter {
     std::optional<std::uint32_t> variant;
     DiskVersion version = 0;
   };
-  // Of all objects whose number leaves this rest. Of parts nobody knows whose they are.
+  // Covers all objects whose number leaves this rest. The owner of parts is unknown.
   static constexpr std::uint64_t kRuleModulus = 7;
   struct Rule {
     DiskVersion version = 0;
@@ -148,7 +148,7 @@ class Platter {
   std::vector<Rule> rules_;
 };
 
-// What the kernel shall answer.
+// The kernel's expected answers.
 class DiskModel {
  public:
   struct InMemory {

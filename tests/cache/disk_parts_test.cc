@@ -1,5 +1,5 @@
-// Parts of bodies on disk, and objects that are on disk alone. (What they do among everything else:
-// disk_driver_test.)
+// Parts of bodies on disk, and objects that are on disk alone. (For their behaviour among
+// everything else see disk_driver_test.)
 #include "cache/disk_parts.h"
 
 #include <set>

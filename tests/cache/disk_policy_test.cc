@@ -60,7 +60,7 @@ TEST_CASE("Probation moves what has two visits and can be validated, the most vi
   CHECK(policy.compares());
   for (const std::uint32_t visits : {1U, 2U, 3U, 7U})
     policy.count(object(visits, 400), at(15), room);
-  policy.count(object(7), at(20), room);  // of no use any more
+  policy.count(object(7), at(20), room);  // expired
   room.end_count();
   CHECK_FALSE(policy.move(object(1, 400), at(15), room));
   CHECK(policy.move(object(7, 400), at(15), room) == 3U);

@@ -14,7 +14,7 @@ MixedKey mixed(std::uint64_t id) { return EntryKeys::mixed_key(key(id).hash); }
 
 constexpr DiskOptions kDisk{.segments = 6, .segment_bytes = 1U << 20U};
 
-// What the times come to: floors of seconds, and what is beyond freshness with five binary digits.
+// The stored times: floors of seconds, and the time beyond freshness with five binary digits.
 std::int64_t seconds(MonotonicTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }

@@ -22,7 +22,7 @@ TEST_CASE("An entry grows by its reservation where it is still there with its pa
   CHECK(kernel->statistics().reserved_bytes == 0);
   kernel->mark_stale(key(1), at(2));
   CHECK(grow(1, 0));
-  // It is as stale as before, and all of it goes at once.
+  // It is as stale as before, and all of it goes in one call.
   CHECK(kernel->lookup(key(1), at(3)).state == LookupState::kStale);
   CHECK(owner.total() == 0);
   CHECK(kernel->invalidate(key(1), at(3)) == 1);

@@ -53,7 +53,7 @@ TEST_CASE("The journal of many threads on disks replays with every decision equa
       std::this_thread::yield();
     }
   }
-  // Once more with nothing beside it, so that every kind of event is there however the threads ran.
+  // Once more alone, so that every kind of event is there however the threads ran.
   for (std::uint64_t i = 0; i < 60; ++i) {
     Worker(*kernel, 300 + i).run(100);
     reclaim_disks(*kernel, at(1));

@@ -19,7 +19,7 @@ TEST_CASE("The journal of every policy replays with every decision equal",
   options.admission.policy = static_cast<AdmissionPolicy>(number % kAdmissionPolicyCount);
   options.admission.size_threshold_bytes = 300;
   if (number >= kAdmissionPolicyCount) {
-    options.admission.policy = AdmissionPolicy::kTinyLfu;  // looks at the order of eviction itself
+    options.admission.policy = AdmissionPolicy::kTinyLfu;  // uses the order of eviction itself
   }
   INFO(to_string(options.eviction) << ", " << to_string(options.admission.policy));
   JournalRecorder recorder(journal_head(options, at(0)));
@@ -77,7 +77,7 @@ TEST_CASE("The journal of many threads replays with every decision equal",
       std::this_thread::yield();
     }
   }
-  // Once more with nothing beside it, so that every kind of event is there however the threads ran.
+  // Once more alone, so that every kind of event is there however the threads ran.
   Worker(*kernel, 99).run(2000);
   operate(*kernel, options);
   bytes += recorder.take();
@@ -200,7 +200,7 @@ TEST_CASE("Memories that many threads meet while they are adopted replay without
       kernel->release_adopted();
     }
   }
-  // Once more with nothing beside it, so that adopted keys are met however the threads ran.
+  // Once more alone, so that adopted keys are met however the threads ran.
   const auto adoptable = read_adoptable(states[0]);
   REQUIRE(adoptable);
   REQUIRE(kernel->adopt(*adoptable, UINT64_MAX, at(2)));

@@ -1,4 +1,4 @@
-// What the tests of the journal share: a replay that counts, and a worker that does to a kernel
+// Shared parts of the journal's tests: a replay that counts, and a worker that does to a kernel
 // everything that a proxy does, at random.
 #pragma once
 
@@ -35,7 +35,7 @@ inline KernelOptions disk_options() {
   return options;
 }
 
-// Of an entry in memory by its payload, of one on disk by its variant.
+// Selects an entry in memory by its payload, one on disk by its variant.
 class SelectBoth final : public Selector {
  public:
   SelectBoth(Payload payload, std::uint64_t variant) : payload_(payload), variant_(variant) {}
@@ -234,7 +234,7 @@ class Worker {
     }
     return true;
   }
-  // Of some of the bodies that the key had: each is there or not.
+  // One of the bodies that the key had: each is there or not.
   std::uint64_t body_of(const Key& key) { return key.hash.lo + random_() % 3; }
   void fetch(const Key& key, const Stored& stored) {
     std::uint64_t reserved = 0;
@@ -306,7 +306,7 @@ class PurgeSome final : public Visitor {
   }
 };
 
-// What an operator does meanwhile: reload, shrink, purge, look at figures.
+// An operator's actions meanwhile: reload, shrink, purge, read figures.
 inline void reclaim_disks(Kernel& kernel, MonotonicTime now) {
   const DiskPlace being_read{.disk = 0, .segment = 1, .unit = 64, .bytes = 640};
   for (std::uint16_t disk = 0; disk < kernel.disks(); ++disk) {

@@ -43,7 +43,7 @@ void reclaim_all(Kernel& kernel, MonotonicTime now) {
 struct Answer {
   LookupState found = LookupState::kMiss;
   DiskHit disk = DiskHit::kNone;
-  AdmitReason reason = AdmitReason::kPolicyRefuses;  // of a miss
+  AdmitReason reason = AdmitReason::kPolicyRefuses;  // for a miss
   DiskOutcome written = DiskOutcome::kNotWanted;
 };
 

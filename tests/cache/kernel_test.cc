@@ -325,7 +325,7 @@ TEST_CASE("What was overtaken is not stored, and not freshened", "[cache]") {
   const Stored second{.charge_bytes = 40, .payload = 2, .overtaking = &overtaken};
   CHECK(kernel->freshen(key(1), second, at(0)) == FreshenOutcome::kAbsent);
   CHECK(store(*kernel, key(1), second, at(0)) == CommitOutcome::kSuperseded);
-  // What is there stays, until who says so removes it.
+  // The entry stays until its invalidation removes it.
   CHECK(kernel->lookup(key(1), at(0)).payload == 1);
   overtaken.is = false;
   CHECK(kernel->freshen(key(1), second, at(0)) == FreshenOutcome::kFreshened);
@@ -385,7 +385,7 @@ TEST_CASE("A smaller capacity takes effect in bounded steps and wipes nothing el
   REQUIRE(kernel->reconfigure(reload, at(1)));
   CHECK(kernel->statistics().used_bytes == 10'000);
   CHECK(kernel->statistics().capacity_bytes == 4000);
-  // Until it has shrunk, nothing is added beyond what is held.
+  // Until it has shrunk, nothing is added.
   CHECK(store(*kernel, key(5000), {.charge_bytes = 10}, at(1)) == CommitOutcome::kStored);
   CHECK(kernel->statistics().used_bytes == 10'000);
   std::uint64_t before = 10'000;
@@ -442,7 +442,7 @@ TEST_CASE("Room for other uses is made from all shards, in bounded steps, until 
   CHECK(kernel->make_room({.bytes = 4000, .victims_max = 7}, at(1)).victims == 7);
   CHECK(kernel->statistics().used_bytes == 4000 - 170);
   CHECK(kernel->statistics().counters.evictions == 17);
-  // What is reserved is nobody's to evict.
+  // Reserved bytes cannot be evicted.
   REQUIRE(kernel->reserve(key(1000), 500, at(1)) == ReserveOutcome::kReserved);
   CHECK(kernel->make_room({.bytes = 10'000, .victims_max = 1000}, at(2)).bytes == 4000 - 170);
   CHECK(kernel->make_room({.bytes = 10'000, .victims_max = 1000}, at(2)).bytes == 0);

@@ -71,7 +71,7 @@ class NaiveLru final : public NaiveFifo {
   }
 };
 
-// The hand is the object to look at next; 0: the oldest.
+// The hand is the next object to check; 0: the oldest.
 class NaiveSieve final : public NaiveFifo {
  public:
   using NaiveFifo::NaiveFifo;
@@ -396,8 +396,8 @@ class NaiveWTinyLfu final : public NaiveCache {
   bool evicted_ = false;
 };
 
-// Hit density from the list of all ends of lives, by its definition. Holds for caches that are
-// looked at as a whole. The borders of ages and classes are the policy's own.
+// Hit density from the list of all ends of lives, by its definition. Holds for caches in which a
+// victim is chosen among all entries. The borders of ages and classes are the policy's own.
 class NaiveLhd final : public NaiveCache {
  public:
   using NaiveCache::NaiveCache;

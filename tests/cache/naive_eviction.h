@@ -37,7 +37,8 @@ class NaiveCache {
  protected:
   using Id = std::uint64_t;
   using Ids = std::vector<Id>;  // oldest first
-  // The policy. `victim` is asked only while something is resident, and `gone` is told.
+  // The policy. `victim` is called only while something is resident, and `gone` receives each
+  // removal.
   virtual void added(const NaiveRequest& request) = 0;
   virtual void used(const NaiveRequest& request) = 0;
   virtual Id victim() = 0;

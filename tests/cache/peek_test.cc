@@ -1,4 +1,4 @@
-// What the kernel says of a key to who only wants to know.
+// The kernel's answers about a key to a caller that only reads.
 #include <vector>
 
 #include "cache/kernel.h"

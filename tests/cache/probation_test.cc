@@ -86,7 +86,7 @@ TEST_CASE("a key waits in the place of an object that is too large for the memor
     fetch(probation, i, 1000);
   }
   CHECK(fetch(probation, 2, 900) == ProbationVerdict::kAdmitted);
-  // In an empty memory it would wait for none but its like.
+  // In an empty memory it would wait only for its like.
   Probation alone = make(8000);
   CHECK(fetch(alone, 1, 4000) == ProbationVerdict::kKeyWaits);
   CHECK(alone.queue().empty());

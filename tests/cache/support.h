@@ -1,4 +1,4 @@
-// What the tests of the kernel share.
+// Shared parts of the kernel's tests.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ class CountingOwner final : public PayloadOwner {
       if (released_[payload] == 0) ++evicted_;
     }
   }
-  // Those that were told of before they were given back.
+  // Those that were reported before they were returned.
   std::uint64_t evicted() {
     const std::lock_guard lock(mutex_);
     return evicted_;
