@@ -161,7 +161,7 @@ TEST_CASE("a disk that fails is left alone for half a minute, and then tried aga
   CHECK(disk.state.is_paused);
   CHECK(disk.state.pauses == 1);
   CHECK(disk.state.failed_records == DiskWriter::kFailedWritesMax);
-  // It is not asked meanwhile, and what comes is given up.
+  // It is not asked meanwhile, and new records are dropped.
   const auto failed = disk.file.writes().failed.load();
   const auto lost = disk.put();
   (void)disk.writer->tick();

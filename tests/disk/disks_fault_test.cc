@@ -50,7 +50,7 @@ TEST_CASE("a disk that cannot be read leaves service, and the other goes on", "[
   CHECK(report(served, 1).condition == DiskCondition::kInService);
   CHECK(report(served, 1).damaged_records == 0);
   CHECK(found_on(served, 0) == 0);
-  // What comes goes to the other one.
+  // New records go to the other one.
   CHECK(fill(served, 400) == 0);
   CHECK(found_on(served, 1) == 400);
   CHECK_FALSE(served.disks().is_queue_full());
@@ -178,7 +178,7 @@ TEST_CASE("writes that fail five times in a row pause for half a minute", "[disk
     served.tick();
     served.run();
   }
-  // It is seen by whoever writes next, at the latest a second later.
+  // The next write sees it, at the latest a second later.
   served.tick();
   served.run();
   CHECK(served.disks().is_queue_full());
@@ -246,7 +246,7 @@ TEST_CASE("records are given in the order of their places, whenever they come", 
   std::uint64_t taken = 0;
   bool is_taken = false;
   for (const std::uint64_t order : orders) {
-    // Who is told to take does so until there is none.
+    // A caller that put() tells to take does so until there is none.
     const bool is_told = queue.put(order, {.place = {.unit = static_cast<std::uint32_t>(order)}});
     REQUIRE(is_told == (order == next && !is_taken));
     is_taken |= is_told;
@@ -292,7 +292,7 @@ TEST_CASE("a writer is asked when much waits, or what is not to wait", "[disk]")
   CHECK(queue.take());
   CHECK_FALSE(queue.take());
   CHECK_FALSE(queue.put(6, of(10, false)));
-  // What is moved holds up a segment.
+  // A moved record holds up a segment.
   CHECK(queue.put(7, {.place = {.bytes = 10}, .from = cache::DiskPlace{}}));
   CHECK(queue.take());
   CHECK(queue.take());

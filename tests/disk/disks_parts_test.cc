@@ -24,7 +24,7 @@ TEST_CASE("a body in parts is loaded whole, also after a stop and after a kill",
   served.run();
   std::uint64_t parts = 0;
   for (std::uint64_t key = 0; key < 12; ++key) {
-    // Of one byte, of exactly two parts, and others.
+    // Bodies of one byte, of exactly two parts, and others.
     const std::uint64_t bytes = key == 0 ? 1 : key == 2 ? 40'000 : 15'000 * key;
     REQUIRE(served.upload({key, 0}, bytes));
     const std::uint64_t each = key % 2 == 0 ? 20'000 : 68'000;

@@ -39,7 +39,7 @@ void raise(std::atomic<std::uint64_t>& floor, std::uint64_t value) {
 }
 
 // Kernel, disks in real files, and threads that use them as workers do. A body is a function of its
-// key and the number of its commit, so whoever reads it knows whether it is whole.
+// key and the number of its commit, so a reader knows whether it is whole.
 class Workers {
  public:
   explicit Workers(const std::string& directory) : directory_(directory) {
@@ -183,7 +183,7 @@ class Workers {
   std::atomic<std::uint64_t> done = 0;
   std::atomic<std::uint64_t> purges = 0;
   std::atomic<std::uint64_t> wrong = 0;
-  std::atomic<std::uint64_t> heads = 0;  // of those done, in parts
+  std::atomic<std::uint64_t> heads = 0;  // those done, in parts
 
  private:
   class Load;
@@ -213,7 +213,7 @@ class Workers::Load final : public DiskLoad {
  public:
   struct Wanted {
     std::size_t number = 0;
-    cache::DiskPlace place{};  // of the head
+    cache::DiskPlace place{};  // place of the head
     std::uint64_t floor = 0;
     std::array<std::uint64_t, kTags> tag_floors{};
     RecordFields fields{};
@@ -283,7 +283,7 @@ class Workers::Load final : public DiskLoad {
 };
 
 void Workers::load(std::size_t number) {
-  // What it must not be older than is known before it is looked up.
+  // The oldest allowed version is known before the lookup.
   Load::Wanted wanted{.number = number, .floor = floors_[number]};
   for (std::size_t i = 0; i < kTags; ++i) wanted.tag_floors[i] = tag_floors_[i];
   const auto place = find(number);

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 constexpr Nanoseconds kLong = 60s;
 
-// What was done, in its order, whoever did it.
+// The tasks that ran, in their order, on any thread.
 class Notes {
  public:
   void add(const std::string& what) {

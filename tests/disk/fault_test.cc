@@ -62,7 +62,7 @@ TEST_CASE("whichever operation fails, only what was promised is found", "[disk]"
   const bool lasting = GENERATE(false, true);
   Sweep sweep;
   std::uint64_t nth = 0;
-  // Where all fails from then on the first ones, and then a choice.
+  // If all operations fail from then on, the first ones, and then a choice.
   while (sweep.run(1 + nth % 3, nth, fault, lasting)) nth += lasting && nth > 60 ? 5U : 1U;
   INFO(sweep.first);
   CHECK(sweep.wrong == 0);
@@ -102,7 +102,7 @@ TEST_CASE("no bit of a segment can change unseen, and none takes more than a rec
     lost += gone != 0 ? 1 : 0;
     // There is but one header of a segment.
     if (bit >= kSectorBytes * 8) most_lost = std::max(most_lost, gone);
-    // Of what is written in a record or a footer a choice, of headers all.
+    // A choice of the bits in a record or a footer, and all bits of headers.
     bit += bit < kSectorBytes * 8 ? 1U : 19U;
   }
   CHECK(wrong == 0);
@@ -158,7 +158,7 @@ TEST_CASE("a disk that was cut off anywhere is used as far as it is there", "[di
   }
   std::uint64_t wrong = 0;
   std::uint64_t found = 0;
-  // What was behind the cut cannot say that something in front of it is old.
+  // Contents behind the cut cannot show that something in front of it is old.
   History without_newest = history;
   without_newest.forget_durable();
   for (std::size_t size = 0; size < file.image().size(); size += 509) {

@@ -28,7 +28,7 @@ bool is_all(std::span<const std::byte> bytes, unsigned char value) {
   return std::ranges::all_of(bytes, [&](std::byte byte) { return byte == std::byte{value}; });
 }
 
-// What every File does.
+// The behaviour of every File.
 void check_conformance(File& file) {
   CHECK(file.size() == 0U);
   REQUIRE(file.allocate(5 * kIoAlign));
@@ -41,7 +41,7 @@ void check_conformance(File& file) {
   CHECK(is_all(back.first(kIoAlign), 0));
   CHECK(is_all({back.data() + kIoAlign, 2 * kIoAlign}, 7));
   CHECK(is_all({back.data() + 3 * kIoAlign, 2 * kIoAlign}, 0));
-  // What is there stays.
+  // The contents stay.
   REQUIRE(file.allocate(6 * kIoAlign));
   REQUIRE(file.allocate(2 * kIoAlign));
   CHECK(file.size() == 6 * kIoAlign);
@@ -111,7 +111,7 @@ TEST_CASE("a disk is taken once, by the same process too", "[disk]") {
   REQUIRE_FALSE(again);
   CHECK(again.error().message ==
         "disk " + (place / "disk") + " is in use by another encore; each needs one of its own");
-  // Who only looks is let in, and changes nothing.
+  // A reader that only inspects is admitted, and changes nothing.
   const auto look = open_file(place / "disk", FileUse::kLook);
   REQUIRE(look);
   AlignedBuffer bytes = filled(kIoAlign, 1);

@@ -271,7 +271,7 @@ TEST_CASE("of a body in parts a head has the length and the number, and nothing 
   REQUIRE(decoded);
   CHECK(decoded->fields.body_bytes == kBodyBytesMax);
   CHECK(decoded->shape.body_bytes == 0);
-  // What no disk of ours has, with a checksum that fits.
+  // Values that no disk of ours has, with a checksum that fits.
   const auto is_refused = [](Bytes bytes, std::size_t at, std::uint64_t value) {
     std::memcpy(bytes.data() + at, &value, sizeof value);
     const std::uint64_t sum = checksum(1, 4096, std::span(bytes).first(120));

@@ -37,7 +37,7 @@ Purge some_purge(std::mt19937_64& random, std::uint64_t version, std::uint64_t s
   return purge;
 }
 
-// What a process finds that starts on this image; nothing where it refuses to.
+// The purges that a process finds when it starts on this image; nothing if it refuses to.
 std::optional<Purges> found_in(Image image, const Superblock& superblock) {
   MemoryFile file(std::move(image));
   PurgeLog log(file, superblock);
@@ -200,7 +200,7 @@ TEST_CASE("a log that is full forgets what it may, and says more than it was tol
   CHECK(found_in(disk.file.image(), disk.superblock) == Purges{all, purge});
   REQUIRE(disk.log.prune(count));
   CHECK(found_in(disk.file.image(), disk.superblock) == Purges{purge});
-  // And more at once than it could ever have.
+  // And more in one call than it could ever have.
   Purges many;
   for (std::size_t i = 0; i < 20; ++i) {
     purge.version = ++count;
@@ -297,7 +297,7 @@ TEST_CASE("no single bit, page or copy of the log loses a purge", "[disk][plain]
   const std::uint64_t begin = disk.superblock.purge_offset;
   Image image = disk.file.image();
   std::size_t lost = 0;
-  // Of pages that are mostly zeros every bit of the beginning, and every 61st of the rest.
+  // In pages that are mostly zeros every bit of the beginning, and every 61st of the rest.
   for (std::uint64_t bit = 0; bit < disk.log.used_bytes() * 8;
        bit += bit % (kPageBytes * 8) < 800 ? 1U : 61U) {
     for (const std::uint64_t copy : {0U, 1U}) {
@@ -346,7 +346,7 @@ TEST_CASE("after any crash all is found that was durable, and nothing else", "[d
   std::uint64_t sequence_min = 0;
   std::size_t images = 0;
   std::size_t wrong = 0;
-  // What must be found is what append() has said; what it was just told may be.
+  // Purges that append() has confirmed must be found; those of the call in progress may be.
   class Watched final : public File {
    public:
     Watched(File& file, std::function<void()> on_write)
@@ -380,7 +380,7 @@ TEST_CASE("after any crash all is found that was durable, and nothing else", "[d
     Purges live;
     std::ranges::copy_if(*found, std::back_inserter(live), is_needed);
     if (!begins_with(live, needed) || !begins_with(with_next, *found)) {
-      // What was forgotten may be left out in front.
+      // Dropped purges may be missing in front.
       Purges rest(
           with_next.end() - static_cast<std::ptrdiff_t>(std::min(found->size(), with_next.size())),
           with_next.end());

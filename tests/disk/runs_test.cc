@@ -79,7 +79,7 @@ TEST_CASE("of histories of one cache the newest counts, with the purges of all",
   // A purge is known to one of two that took part in the run.
   const std::vector both = {history({5, 6}), after, history({5, 6})};
   CHECK(known_runs({}, both).history == after);
-  // The next run began with a disk that had not been told of it.
+  // The next run began with a disk that had not received it.
   const std::vector later = {history({5, 6, 7})};
   CHECK_FALSE(known_runs(after, later).history.is_valid(5));
   CHECK(known_runs(after, later).history.is_valid(6));

@@ -59,7 +59,7 @@ TEST_CASE("no more is wanted than may be, and what was given back may be again",
   const auto first = wanted.add(body(1, 0, 8));
   REQUIRE(first != 0);
   CHECK(wanted.add(body(2, 0, 3)) == 0);
-  // Nothing was taken for it, and to be told of it is nothing.
+  // Nothing was taken for it, and calls with it have no effect.
   wanted.advance(0, 2);
   wanted.remove(0);
   CHECK(same(wanted.keys(), keys_of(1, 0, 8)));

@@ -238,7 +238,7 @@ TEST_CASE("a small record is one read, a longer one goes on in windows", "[disk]
 
 TEST_CASE("of a part its front is one page, and a piece of it exactly its blocks", "[disk]") {
   Disk disk;
-  // Wherever they begin in a page.
+  // At any offset in a page.
   std::vector<Stored> parts;
   for (const std::uint64_t bytes : {900'000U, 1000U, 30'000U, 3950U, 70'000U, 65'000U, 200U}) {
     parts.push_back(*disk.write({RecordKind::kPart, bytes, 2}));
@@ -377,7 +377,7 @@ TEST_CASE("a record is not read under another key, turn or place", "[disk]") {
   wanted = one.wanted();
   wanted.place.bytes = cache::kDiskUnit * 2;
   CHECK(damage(wanted) == "header");
-  // What no index should say is refused as well.
+  // Places that no index should have are refused as well.
   for (const cache::DiskPlace& place :
        {cache::DiskPlace{0, 10'000, 64, 1000}, cache::DiskPlace{0, 0, UINT32_MAX, 1000},
         cache::DiskPlace{0, 0, 64, UINT64_MAX}, cache::DiskPlace{0, 0, 64, 0}}) {
