@@ -36,7 +36,7 @@ class CrashModel {
     Image next = file_->crash_anyhow(random_);
     if (life_ % 3 == 2) {
       if (!driver.stop()) return fault("a stop failed");
-      // Whatever comes after it.
+      // A clean stop must survive any later crash.
       next = file_->crash_after(0);
       check(next);
       check_all_found(next, driver);

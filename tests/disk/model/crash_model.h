@@ -11,15 +11,15 @@ namespace encore::disk {
 struct CrashOptions {
   std::uint64_t seed = 1;
   int lives = 4;
-  int steps = 60;    // of a life
-  int subsets = 20;  // of what is unsynced, at each write
+  int steps = 60;    // steps of a life
+  int subsets = 20;  // subsets of the unsynced writes, at each write
 };
 
 struct CrashReport {
   std::uint64_t writes = 0;
   std::uint64_t images = 0;   // recovered and compared
   std::uint64_t records = 0;  // that were found on them
-  std::uint64_t heads = 0;    // of those, with all parts of their bodies
+  std::uint64_t heads = 0;    // those with all parts of their bodies
   std::uint64_t scanned = 0;  // segments without a footer
   std::uint64_t turns = 0;
   std::uint64_t moved = 0;

@@ -104,7 +104,7 @@ void Driver::step() {
   } else if (what < 85) {
     if (!purges_->prune(writer_->sequence_min())) ++counts_.failed;
   } else {
-    // What fails is told with the records.
+    // The records report a failure.
     (void)writer_->flush();
   }
   take_written();
@@ -171,7 +171,7 @@ void Driver::write_object(bool in_parts) {
   const auto lies = write(record_of(*object, body), cache::WriteReason::kAdmit);
   ++counts_.writes;
   if (!lies) return bury(object->fields.key);
-  // Where the room for it has cost a part, whoever asks finds out.
+  // If space for it has cost a part, the next read finds out.
   entries_[object->key] = {object, *lies};
 }
 
@@ -327,7 +327,7 @@ void Driver::reclaim_parts(std::uint32_t segment) {
   }
   for (const filter::Hash128& key : there) {
     Part& part = parts_.at(key);
-    // Who asks for one asks for the others soon; what nobody leads to is not asked for.
+    // A reader of one soon reads the others; parts without a head are not requested.
     const bool moves = used.contains(part.body) && random_() % 8 != 0;
     const auto moved = moves ? move(part.lies, key) : std::nullopt;
     if (!moved) {
@@ -389,7 +389,7 @@ void Driver::failed(const cache::DiskPlace& place) {
   }
   const auto at = std::ranges::find_if(entries_, is_it);
   if (at == entries_.end()) return;
-  // What it has replaced is not to come back.
+  // The replaced record must not return.
   bury(at->second.object->fields.key);
   drop(std::string(at->first));
 }
@@ -410,7 +410,7 @@ bool Driver::stop() {
   const bool is_said = append_purges();
   const bool is_sealed = writer_->seal().has_value();
   take_written();
-  // What could not be written has said so.
+  // Failed writes have been reported.
   return is_said && is_sealed && unsaid_.empty();
 }
 

@@ -30,8 +30,8 @@ struct DriverOptions {
 
 class Driver {
  public:
-  // Opens the disk, which makes it where it is blank, and takes over what is found. `after_write`
-  // is called after each write that the disk was told. All borrowed.
+  // Opens the disk, which makes it if it is blank, and takes over its contents. `after_write` is
+  // called after each write that the disk received. All borrowed.
   Driver(File& file, const DriverOptions& options, History& history, std::uint64_t seed,
          const std::function<void()>& after_write = {});
 
@@ -42,8 +42,8 @@ class Driver {
   // Gives up what lies beyond so many segments, as a proxy does at a start with a smaller disk.
   // False: the device failed. REQUIRES: called before any step().
   bool shrink(std::uint32_t segments);
-  // A clean stop. What is resident then must be found by the next start, unless this answers false:
-  // the device failed.
+  // A clean stop. The next start must find all resident objects, unless this returns false: the
+  // device failed.
   bool stop();
   // Key text -> version.
   std::map<std::string, cache::DiskVersion> resident() const;
@@ -63,7 +63,7 @@ class Driver {
   const Counts& counts() const { return counts_; }
 
  private:
-  // Where a record lies.
+  // Place of a record.
   struct Lies {
     cache::DiskPlace place;
     std::uint64_t sequence = 0;
@@ -88,7 +88,7 @@ class Driver {
   void adopt(Start& start);
   std::shared_ptr<Committed> make_object(const std::string& key);
   void write_object(bool in_parts);
-  // False: no room, or given up half-way; what there is of them stays.
+  // False: no space, or aborted half-way; the written parts stay.
   bool write_parts(const Committed& object);
   bool is_whole(const Committed& object) const;
   void freshen();
@@ -106,7 +106,7 @@ class Driver {
   // Nothing that there was of this key before comes back, from within a second on.
   void bury(const filter::Hash128& key);
   void drop_part(const filter::Hash128& key);
-  // What the writer has told: taken in, and, between the steps, acted upon.
+  // Collects the writer's reports, and, between the steps, acts upon them.
   void collect();
   void take_written();
   void failed(const cache::DiskPlace& place);
@@ -120,8 +120,7 @@ class Driver {
   std::unique_ptr<PurgeLog> purges_;
   std::unique_ptr<SegmentWriter> writer_;
   std::unique_ptr<cache::SegmentLog> log_;
-  // What an index would have: objects, and parts by their keys, whether anything leads to them or
-  // not.
+  // The entries of an index: objects, and parts by their keys, with or without a head.
   std::map<std::string, Entry> entries_;
   std::map<filter::Hash128, Part, Less> parts_;
   std::optional<std::uint32_t> emptied_;  // a segment that is reclaimed, and not erased yet

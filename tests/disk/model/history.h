@@ -1,5 +1,5 @@
-// What was ever given to a disk, and what may be found of it: the oracle of the crash model. It
-// knows nothing of how a disk lays things out. Thread-compatible.
+// Everything that was ever given to a disk, and the records that may be found of it: the oracle of
+// the crash model. It knows nothing of a disk's layout. Thread-compatible.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace encore::disk {
 
-// What a record was committed with; its body is whole, wherever it lies.
+// The values that a record was committed with; its body is whole, wherever it lies.
 struct Committed {
   RecordFields fields;
   std::string key;
@@ -25,7 +25,7 @@ struct Committed {
   std::string body;
 };
 
-// Of a body in parts, those of the model: shorter than the proxy's.
+// Size of the model's parts: shorter than the proxy's.
 inline constexpr std::uint64_t kModelPartBytes = 20'000;
 constexpr std::uint64_t model_parts(std::uint64_t body_bytes) {
   return (body_bytes + kModelPartBytes - 1) / kModelPartBytes;

@@ -23,7 +23,7 @@ struct MadeRecord {
   std::string meta;
   std::string head;
   std::string body;
-  std::vector<iovec> pieces;  // of the body; made by view()
+  std::vector<iovec> pieces;  // pieces of the body; made by view()
 
   // Borrowed from here.
   Record view();

@@ -103,7 +103,7 @@ std::unexpected<Error> FaultFile::error() const {
 
 Result<void> FaultFile::read(std::span<std::byte> out, std::uint64_t offset) {
   if (!fails()) return file_.read(out, offset);
-  // Whatever it holds then is not to be looked at.
+  // The contents of `out` are undefined then, and must not be read.
   std::ranges::fill(out, std::byte{0xa5});
   return error();
 }

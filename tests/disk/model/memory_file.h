@@ -21,7 +21,7 @@ using Image = std::vector<std::byte>;
 
 class MemoryFile final : public File {
  public:
-  // What is written is durable only after a sync. `image` is durable already.
+  // Writes are durable only after a sync. `image` is durable already.
   explicit MemoryFile(Image image = {}) : durable_(image), seen_(std::move(image)) {}
 
   Result<void> read(std::span<std::byte> out, std::uint64_t offset) override;
@@ -41,14 +41,14 @@ class MemoryFile final : public File {
   const Image& image() const { return seen_; }
   Image& image() { return seen_; }
 
-  // --- What a crash may leave ----------------------------------------------------------------
+  // --- States that a crash may leave -------------------------------------------------------------
 
   static constexpr std::size_t kSector = 512;  // never torn
   // The first `writes` of what is unsynced.
   Image crash_after(std::size_t writes) const;
   // Those, and of the next write the first `sectors`.
   Image crash_within(std::size_t writes, std::size_t sectors) const;
-  // Of each unsynced write all, nothing, or any of its sectors, in any order.
+  // For each unsynced write all, nothing, or any of its sectors, in any order.
   Image crash_anyhow(std::mt19937_64& random) const;
 
  private:

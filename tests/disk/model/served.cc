@@ -52,7 +52,7 @@ cache::KernelOptions kernel_options(const Disks& disks, const ServedOptions& ser
 // Few have two.
 bool has_variants(std::uint64_t key) { return key % 8 == 0; }
 
-// Of what lies on disk alone, whatever is in memory.
+// Selects objects on disk, whatever is in memory.
 class OnDisk final : public cache::Selector {
  public:
   explicit OnDisk(std::uint32_t variant) : variant_(variant) {}
@@ -164,7 +164,7 @@ void Served::tick() {
 
 void Served::settle() {
   deliver();
-  // What waits is flushed by the first second, what is moved then by the second.
+  // The first second flushes waiting records, the second one those moved then.
   for (int second = 0; second < 3; ++second) {
     run();
     tick();
@@ -417,8 +417,7 @@ std::string Served::missing() {
     if (is_buried || has_rule) continue;
     const std::uint64_t done = counts.done;
     const bool is_found = load(name);
-    // What the stop has left of a reclaim goes on with the first write, and drops what nobody has
-    // asked for yet.
+    // A reclaim left by the stop goes on with the first write, and drops objects without requests.
     run_reads();
     if (!is_found || counts.done != done + 1 || last_version_ != version) {
       return "version " + std::to_string(version) + " of " + object->key +
@@ -430,7 +429,7 @@ std::string Served::missing() {
 }
 
 void Served::fail_records(std::size_t disk, bool fails) {
-  // One that was given up is none any more.
+  // A file whose disk was abandoned no longer has a superblock.
   if (const auto superblock = look_at_disk(*files_[disk])) {
     devices_[disk].from = superblock->data_offset;
   }

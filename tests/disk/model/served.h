@@ -1,8 +1,8 @@
 // A cache in front of disks, for tests: a kernel and Disks on files in memory, driven by random
-// requests, and what it has promised (the oracle): what is loaded is byte-equal to something that
-// was committed, of no purge that was answered before, and not older than what was shown before.
-// Bodies in parts come piece by piece, between all that happens otherwise. Lives again on what a
-// stop or a kill has left. Thread-compatible.
+// requests, and its promises (the oracle). A loaded object is byte-equal to a committed one, not
+// covered by a completed purge, and not older than one that was shown before. Bodies in parts
+// arrive piece by piece, between all other events. Starts again on the state that a stop or a kill
+// has left. Thread-compatible.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ struct ServedOptions {
   std::uint64_t memory_bytes = 512U << 10U;  // the index has at most half of it
   bool on_probation = false;                 // admission by probation; else all is written
   std::uint64_t part_bytes =
-      0;  // of bodies in parts; 0: those of half of the keys begin with a page
+      0;  // for bodies in parts; 0: those of half of the keys begin with a page
 };
 
 class Served {
@@ -45,14 +45,14 @@ class Served {
   Served(const ServedOptions& options, std::uint64_t seed);
   ~Served();
 
-  // Changes the sizes of the next life, as an operator does. REQUIRES: none is under way.
+  // Changes the sizes of the next life, as an operator does. REQUIRES: no life is in progress.
   void resize(std::uint64_t disk_bytes, std::uint64_t memory_bytes) {
     options_.disk_bytes = disk_bytes;
     options_.memory_bytes = memory_bytes;
   }
   // A process' life. Why it cannot begin; empty: it has.
   std::string start();
-  // What it said.
+  // Returns the disks' result.
   bool stop();
   // Nothing that has not reached the files by now ever does.
   void kill();
@@ -66,17 +66,17 @@ class Served {
 
   using Name = std::pair<std::uint64_t, std::uint32_t>;  // key's number and variant
   cache::DiskDecision commit(const Name& name, std::size_t body_bytes);
-  // A body in parts begins to come, or goes on by one of them, which is the last for false: it was
-  // committed, or given up.
+  // Begins a body in parts, or continues one, which ends if it returns false: it was committed, or
+  // aborted.
   void begin_upload(const Name& name, std::size_t body_bytes);
   bool upload_one();
   // The last one that began ends too early.
   void give_up() { uploads_.pop_back(); }
   // All of it. Whether it was placed.
   bool upload(const Name& name, std::size_t body_bytes);
-  // What was loaded in parts before has new times; false: nothing was.
+  // Freshens an object that was loaded in parts before; false: there was none.
   bool freshen_one();
-  // Where it is found on a disk now.
+  // Its present place on a disk.
   std::optional<cache::DiskPlace> find(const Name& name);
   // Loads it if it is found; false: it is not.
   bool load(const Name& name);
@@ -101,13 +101,13 @@ class Served {
   void fail_records(std::size_t disk, bool fails);
   FileSwitch& device(std::size_t disk) { return devices_[disk]; }
   cache::Key key(std::uint64_t number) const;
-  // Of what was loaded in parts before.
+  // Key of a part of an object that was loaded in parts before.
   cache::Key part_key(const Name& name, std::uint64_t part) const;
   // A bit of what lies there.
   void flip(const cache::DiskPlace& place, std::uint64_t at);
   std::uint64_t damaged() const;
 
-  // What was wrong, first of all.
+  // The first fault.
   const std::string& fault() const { return fault_; }
   struct Counts {
     std::uint64_t commits = 0;
@@ -133,7 +133,7 @@ class Served {
   friend class Load;
   class PartLoad;
   friend class PartLoad;
-  // What was loaded so far of a head.
+  // The parts loaded so far for a head.
   struct Loading {
     Name name;
     cache::DiskPlace place;  // the head's
@@ -195,7 +195,7 @@ class Served {
 
 // A record that owns all it shows.
 std::unique_ptr<RecordSource> source_of(std::shared_ptr<const Committed> object);
-// Of objects whose tags are in their meta.
+// For objects whose tags are in their meta.
 bool matches_meta(const Purge& rule, const RecordFront& front);
 
 }  // namespace encore::disk

@@ -1,4 +1,4 @@
-// What Served loads, and bodies in parts on their way in and out.
+// The loads of Served, and bodies in parts on their way in and out.
 #include <algorithm>
 
 #include "base/check.h"

@@ -1,5 +1,6 @@
-// What a process finds on a disk when it starts, as the proxy would use it: of each key the newest
-// record that no purge is of, read and verified, with all parts of its body. Thread-compatible.
+// The records that a process finds on a disk when it starts, as the proxy would use them: for each
+// key the newest one that no purge covers, read and verified, with all parts of its body.
+// Thread-compatible.
 #pragma once
 
 #include <cstdint>
@@ -37,18 +38,18 @@ class Start final : private RecoverySink {
 
   // Why the disk cannot be used; empty: it can.
   const std::string& refusal() const { return refusal_; }
-  // A key of which a newer record was told later than an older one, in another segment: whoever
-  // asked in between would have been given that. None: empty.
+  // A key with a newer record that was reported later than an older one, in another segment: a
+  // request in between would have received the older. None: empty.
   const std::string& out_of_order() const { return out_of_order_; }
-  // All that was told, parts too, in that order.
+  // All reported records, parts too, in that order.
   const std::vector<FoundRecord>& records() const { return records_; }
-  // Of each key the one that counts, and that is sound.
+  // For each key the sound record that counts.
   struct Winner {
     FoundRecord record;
     Committed object;  // whole
   };
   const std::vector<Winner>& winners() const { return winners_; }
-  // Of each part the first that was told: numbers of records().
+  // For each part the first report: numbers of records().
   const std::vector<std::size_t>& parts() const { return parts_; }
   const SegmentWriter::Found& found() const { return found_; }
   const RecoveryCounts& counts() const { return counts_; }
@@ -81,8 +82,8 @@ class Start final : private RecoverySink {
   RecoveryCounts counts_;
 };
 
-// What a start on this image finds, compared with what was promised: the first fault, or nothing.
-// A disk that is refused is none; `found` counts the records, where it is given.
+// Compares the records that a start on this image finds with the promises: the first fault, or
+// nothing. A refused disk is not a fault; `found` counts the records, if it is given.
 std::optional<std::string> fault_on(const Image& image, const History& history,
                                     std::uint64_t* found = nullptr);
 

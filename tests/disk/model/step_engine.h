@@ -1,5 +1,5 @@
-// An engine whose tasks run when they are told to, one after the other, reads in any order: a run
-// is the same each time, and comes to orders that threads hardly ever come to. Not thread-safe.
+// An engine whose tasks run on command, one after the other, reads in any order: a run is the same
+// each time, and reaches orders that threads hardly ever reach. Not thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A file whose device can be made to fail, and to work again. What it wraps is borrowed and used by
-// one thread at a time; thread-safe.
+// A file whose device can be made to fail, and to work again. The wrapped file is borrowed and used
+// by one thread at a time; thread-safe.
 #pragma once
 
 #include <atomic>
