@@ -1,5 +1,5 @@
-// What a ring adopts from another cache: found whatever that cache was made of, forgotten in time,
-// stated in the rates, and never taken from bytes that are not whole.
+// Generations that a ring adopts from another cache: found whatever that cache's parameters were,
+// expired in time, stated in the rates, and never taken from incomplete bytes.
 #include <array>
 #include <memory>
 #include <random>
@@ -44,7 +44,7 @@ RotatingBloomFilter make(const RotatingOptions& options) {
 struct Cache {
   std::uint32_t shards = 1;
   Seed identity_seed = kOtherSeed;
-  FilterParameters filter;  // of one shard
+  FilterParameters filter;  // parameters of one shard
   std::uint32_t generations = 2;
 };
 
@@ -155,14 +155,14 @@ TEST_CASE("an adopted key is an older one: it is refreshed, or stays where it is
   const RotatingStatistics statistics = ring.statistics();
   CHECK(statistics.adopted.answers == (refresh ? 1 : 2));
   CHECK(statistics.insertions == (refresh ? 1 : 0));
-  CHECK(statistics.refreshes == 0);  // of our own
+  CHECK(statistics.refreshes == 0);  // those of our own
   ring.rotate(kStart);
   CHECK(holds(ring, "a") == refresh);
   CHECK(ring.statistics().adopted.memories == 0);
 }
 
 TEST_CASE("an adopted generation leaves as an older one of its age does", "[filter]") {
-  // Rotations after which generation 0, 1, ... of the neighbour's ring is forgotten here.
+  // Rotations after which generation 0, 1, ... of the peer's ring has expired here.
   struct Row {
     std::uint32_t theirs;
     std::uint32_t ours;
@@ -192,7 +192,7 @@ TEST_CASE("an adopted generation leaves as an older one of its age does", "[filt
 
 namespace {
 
-// What a ring with adopted generations must do, by exact sets.
+// The required behaviour of a ring with adopted generations, by exact sets.
 class NaiveRing {
  public:
   NaiveRing(std::uint32_t generations, bool refresh, std::uint64_t capacity)
@@ -238,7 +238,7 @@ class NaiveRing {
   std::uint64_t capacity_;
 };
 
-// A neighbour with some keys at random in each generation, and the same as sets.
+// A peer with some keys at random in each generation, and the same as sets.
 std::pair<Elsewhere, std::vector<std::set<std::uint32_t>>> random_neighbour(
     std::mt19937_64& random) {
   const auto generations = static_cast<std::uint32_t>(2 + random() % 4);

@@ -1,8 +1,8 @@
-// What someone can do to the admission memory who chooses URLs and sees each answer, but does not
-// know the seed (Naor and Yogev 2015; Clayton, Patton and Shrimpton 2019): raise the rate of false
-// positives, foresee them, have objects pass that were never asked for, push out what is
-// remembered. Blind attackers must stay at what theory says of random keys. The planted defect is a
-// seed that is known: the same checks must find what it lets an attacker do.
+// Attacks on the admission memory by someone who chooses URLs and sees each response, but does not
+// know the seed (Naor and Yogev 2015; Clayton, Patton and Shrimpton 2019). They are to raise the
+// rate of false positives, to foresee them, to have objects pass that were never requested, and to
+// push out remembered keys. Blind attackers must stay at theory's rate for random keys. The planted
+// defect is a known seed: the same checks must find what it allows an attacker to do.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -49,7 +49,7 @@ constexpr Defence kSplit{Layout::kSplit, 8, 16, HashFamily::kXxh3};
 constexpr std::array kDefences{kClassic, Defence{Layout::kClassic, 7, 10, HashFamily::kSiphash},
                                kSplit, Defence{Layout::kSplit, 8, 16, HashFamily::kSiphash}};
 
-// URLs of different writers are never the same, nor are their neighbours: the number is long.
+// URLs of different writers are never the same, nor are their adjacent ones: the number is long.
 enum class Writer : std::uint8_t { kAttacker, kVictims, kQuestions };
 std::string url(Writer writer, std::uint32_t number) {
   return "http://site.example/" + std::to_string(static_cast<int>(writer)) + "/" +
@@ -90,7 +90,7 @@ class Memory {
   std::uint64_t insertions() const {
     return filter_.rotations() * kCapacity + filter_.current_insertions();
   }
-  // What nobody else may know.
+  // The secret parameters.
   const FilterParameters& parameters() const { return filter_.options().parameters; }
 
  private:
@@ -140,7 +140,7 @@ std::vector<std::string> neighbours(const std::string& name) {
   return all;
 }
 
-// --- who knows the seed -------------------------------------------------------------------------
+// --- attackers who know the seed -----------------------------------------------------------------
 
 Hash128 hash_by(const FilterParameters& known, const std::string& name) {
   return hash_key(known.hash, known.seed, name);
@@ -225,8 +225,8 @@ TEST_CASE("without the seed no choice of insertions raises the rate above that o
     const double theory = ring_fpr(ring, kCapacity - 1);
     CAPTURE(theory, mean(by_random), mean(by_greed));
     CHECK(std::abs(testing::mean_deviation(by_random, theory)) < kSigmas);
-    // Who has only what is new inserted makes generations that avoid each other, as without
-    // refresh.
+    // An attacker who has only new keys inserted makes generations that avoid each other, as
+    // without refresh.
     ring.refresh = false;
     CHECK(std::abs(testing::mean_deviation(by_greed, ring_fpr(ring, kCapacity - 1))) < kSigmas);
   }
@@ -273,8 +273,8 @@ TEST_CASE("what was learnt in earlier cycles raises the rate by less than the ke
       std::vector<std::uint32_t> kept;
       std::uint32_t fresh = 0;
       for (int round = 1;; ++round) {
-        // What was answered as seen in some order is left out, others take its place. An empty
-        // memory each time is more than an attacker gets.
+        // Keys that were answered as seen in some order are left out, others take their place. An
+        // empty memory each time is more than an attacker gets.
         Memory memory(defence, secret);
         std::shuffle(kept.begin(), kept.end(), random);
         std::erase_if(kept, [&](std::uint32_t i) {
@@ -287,7 +287,7 @@ TEST_CASE("what was learnt in earlier cycles raises the rate by less than the ke
         rates.push_back(victims_rate(memory));
         break;
       }
-      // Whatever he chose is a part of all that he ever asked for.
+      // The chosen keys are a part of all that were ever requested.
       above.push_back(rates.back() - fpr(defence.shape(), fresh));
       offered += static_cast<double>(fresh) / kSeeds;
     }

@@ -109,11 +109,11 @@ TEST_CASE("the bits of every layout meet their expectation over 32 seeds", "[fil
   }
 }
 
-// What a blocked filter of so many lines shows, without the approximations of fpr(): a line has its
+// The rate of a blocked filter with N lines, without the approximations of fpr(): a line has its
 // keys by the binomial distribution, and is a classic filter for them.
 double fpr_of_lines(const FilterShape& shape, std::uint32_t keys) {
   const double lines = std::ceil(static_cast<double>(shape.bits) / 512);
-  double weight = std::pow(1 - 1 / lines, keys);  // of a line with j keys
+  double weight = std::pow(1 - 1 / lines, keys);  // weight of a line with j keys
   double sum = 0;
   for (std::uint32_t j = 0; j <= keys && (weight > 1e-12 || j < keys / lines); ++j) {
     sum += weight * fpr_exact({Layout::kClassic, 512, shape.hashes}, j).value();
@@ -178,7 +178,7 @@ TEST_CASE("md5 and sha lists of indices meet theory in a classic filter", "[filt
   }
 }
 
-// What fills with lists of indices, and the deviations that judge it at each fill.
+// Fills a filter with lists of indices, and judges each fill by its deviation.
 template <typename IndicesOf>
 bool meets_theory(const FilterParameters& parameters, IndicesOf indices_of) {
   BloomFilter filter = make(parameters);

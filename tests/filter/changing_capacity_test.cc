@@ -1,5 +1,5 @@
-// A rotating pair whose generations have a capacity that changes while they fill: when it rotates,
-// what it remembers, and its false positives beside theory.
+// A rotating pair whose generations have a capacity that changes while they fill: its rotations,
+// the keys that it remembers, and its false positives compared with theory.
 #include <algorithm>
 #include <cmath>
 #include <random>

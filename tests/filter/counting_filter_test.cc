@@ -46,7 +46,7 @@ CountingFilter filled(const FilterParameters& parameters, std::uint32_t first, s
   return filter;
 }
 
-// What a counter of four bits does when it is raised and lowered.
+// The rule of a four-bit counter when it is raised and lowered.
 struct Rule {
   std::uint64_t wraps_at = 0;  // 0: it does not
   bool lowers_full = false;

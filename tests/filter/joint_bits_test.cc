@@ -124,11 +124,11 @@ TEST_CASE("a sample of the lines is near the whole, and only the sample is read"
     ring.fill(250'000, 150'000);
     const double whole = fpr_from_bits(ring.generations());
     CHECK(fpr_from_bits(ring.generations(), 1U << 20U) == whole);
-    // Of blocked and split lines p differs from line to line: 1000 of them are within some 3 %. Of
-    // the others the fills are exact, and 1000 lines sample the overlap to half a percent.
+    // With blocked and split lines p differs from line to line: 1000 of them are within some 3 %.
+    // With the others the fills are exact, and 1000 lines sample the overlap to half a percent.
     const bool lines = c.layout == Layout::kBlocked || c.layout == Layout::kSplit;
     CHECK(fpr_from_bits(ring.generations(), 1000) == Approx(whole).epsilon(lines ? 0.12 : 0.005));
-    // Of the first line alone.
+    // Shares of the first line alone.
     const double first = shares_set_in_all(ring.generations(), 1)[3];
     std::uint64_t both = 0;
     for (std::uint64_t i = 0; i < kLineBits; ++i) {

@@ -110,7 +110,7 @@ TEST_CASE("one process writes a mapped filter, another sees it", "[filter]") {
   CHECK_FALSE(reader.filter().test("a key"));
   const pid_t child = fork();
   if (child == 0) {
-    // The mapping is shared; whoever has it open for writing is one process by its lock.
+    // The mapping is shared; only one process has it open for writing, by its lock.
     writer->add("a key");
     std::_Exit(refusal(path, Access::kWrite) == path + " is open for writing elsewhere" ? 0 : 1);
   }
@@ -177,7 +177,8 @@ TEST_CASE("foreign files and headers that cannot be are refused on opening", "[f
   auto counting = CountingFilter::create(parameters_of(Layout::kClassic, 500));
   write(other, counting->save());
   CHECK(refusal(other).find("kind 4, expected 1") != std::string::npos);
-  // What opening does not look at, verify() finds; the flipped bit of a header that stays one.
+  // Damage that opening does not check is found by verify(); likewise the flipped bit of a header
+  // that remains one.
   for (const std::size_t at : {testing::kLinesAt, good.size() - 1, testing::kBitsAt + 16}) {
     CAPTURE(at);
     std::string damaged = good;
@@ -212,7 +213,7 @@ TEST_CASE("a mapped filter of many gigabytes is there at once, and takes what is
   CHECK_FALSE(mapped->filter().test("another"));
   struct stat status{};
   REQUIRE(stat(path.c_str(), &status) == 0);
-  CHECK(status.st_blocks < 1024);  // of 512 bytes
+  CHECK(status.st_blocks < 1024);  // blocks of 512 bytes
 }
 
 }  // namespace encore::filter

@@ -50,8 +50,8 @@ struct Outcome {
   std::uint64_t popular_new = 0;
 };
 
-// What a pair must offer: fill of the current generation (counted insertions), whether an older
-// one is full, and the test-and-set.
+// The required interface of a pair: fill of the current generation (counted insertions), whether an
+// older one is full, and the test-and-set.
 template <typename Pair>
 Outcome run(Pair& pair) {
   Outcome outcome;

@@ -1,7 +1,7 @@
-// What theory expects of generations together, from what a ring counts: against the formula for
-// known keys, against the cases that need no formula, and on a workload with keys that come again,
-// measured and by the bits over twenty seeds. The product of independent generations is put before
-// the same checks, and must fail them.
+// The expectations of theory for generations together, from the counts of a ring. They are compared
+// with the formula for known keys, with the cases that need no formula, and with a workload with
+// keys that come again, measured and by the bits over twenty seeds. The product of independent
+// generations is put before the same checks, and must fail them.
 #include "filter/ring_theory.h"
 
 #include <array>

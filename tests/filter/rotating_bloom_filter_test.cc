@@ -162,8 +162,8 @@ TEST_CASE("across rotations every layout and hash meets theory, by the shadow on
       CHECK(statistics.rotations == 7);
       CHECK(measured.asked == kKeys);
       CHECK(measured.false_negatives == 0);
-      // Beside the binomial variance, that of the bits: sd(X)/X * k, about 1.8 % of p at this
-      // size, in each of 8 generations; small against 1/sqrt(300 false positives).
+      // In addition to the binomial variance, that of the bits: sd(X)/X * k, about 1.8 % of p at
+      // this size, in each of 8 generations; small against 1/sqrt(300 false positives).
       const double p = measured.expected / static_cast<double>(measured.asked);
       CHECK(std::abs(testing::deviation(measured.false_positives, measured.asked, p)) < kSigmas);
       CHECK(measured.interval().low < measured.rate());

@@ -30,10 +30,10 @@ inline constexpr std::size_t kHashesAt = 72 + 4;
 inline constexpr std::size_t kBitsAt = 72 + 8;
 inline constexpr std::size_t kInsertionsAt = 72 + 40;
 inline constexpr std::size_t kSetBitsAt = 72 + 48;
-inline constexpr std::size_t kLinesAt = 72 + 56;  // of a single generation
+inline constexpr std::size_t kLinesAt = 72 + 56;  // for a single generation
 
-// What every loader must refuse, and with a reason: a form that is cut short anywhere, longer than
-// it should be, of a flipped bit, of sizes that it does not have. `load` gives a Result.
+// Bytes that every loader must refuse, and with a reason: a form that is cut short anywhere, is
+// longer than it should be, has a flipped bit or wrong sizes. `load` returns a Result.
 template <typename Load>
 void refuses_hostile_bytes(const std::string& good, Load load) {
   REQUIRE(load(good));

@@ -37,7 +37,7 @@ ScalableFilter make(const ScalableOptions& options) {
   return std::move(*filter);
 }
 
-// Adds keys of a stream from where it stands until so many were taken in.
+// Adds the next keys of a stream until N were new.
 void fill(ScalableFilter& filter, std::uint32_t& next, std::uint64_t insertions) {
   while (filter.insertions() < insertions) {
     filter.add(Key(0, next++).bytes());
@@ -54,7 +54,7 @@ double deviation_of(const ScalableFilter& filter, double p, std::uint32_t probes
 struct Judged {
   double from_bits = 0;  // the largest one
   double from_formula = 0;
-  double above_stated = 0;  // of the mean, in standard deviations of the mean
+  double above_stated = 0;  // excess of the mean, in standard deviations of the mean
 };
 Judged judge(const ScalableOptions& options, double stated, std::uint64_t insertions,
              std::uint64_t seeds, std::uint32_t probes = 20'000) {
@@ -76,7 +76,7 @@ Judged judge(const ScalableOptions& options, double stated, std::uint64_t insert
   return judged;
 }
 
-// What a list of filters does by the rule as it is written.
+// The behaviour of a list of filters by the rule as it is written.
 class Model {
  public:
   explicit Model(const ScalableOptions& options) : options_(options) { grow(); }
@@ -435,7 +435,7 @@ TEST_CASE("a saved growing filter comes back and grows on, and hostile bytes are
       CHECK(refused(growth_at + 8 * i, std::bit_cast<std::uint64_t>(value)));
     }
   }
-  // A slice that would be full at once, and be followed by one as large as is said.
+  // A slice that would be full immediately, and be followed by one of the stated size.
   constexpr std::size_t kCapacityAt = 72 + 16;
   CHECK(refused(kCapacityAt, 1));
   CHECK(refused(kCapacityAt + 56, 1));

@@ -1,4 +1,4 @@
-// What a scan of unique URLs does to a ring: it pushes out what is remembered, no sooner and no
+// The effect of a scan of unique URLs on a ring: it pushes out remembered keys, no sooner and no
 // later than the capacity says, and cannot raise the rate of false positives above the worst of a
 // cycle. Put before the same checks: a filter that does not rotate, a ring without refresh.
 #include <cmath>

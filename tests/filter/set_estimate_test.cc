@@ -179,7 +179,7 @@ TEST_CASE("planted defect: a union of unlike seeds loses keys and is refused", "
   CHECK(a.intersect(b).error().message.starts_with(
       "filters with different seeds cannot be intersected: "));
   CHECK_FALSE(estimate(a, b));
-  // What would come of it: the bits of b under the seed of a.
+  // The result without the check: the bits of b under the seed of a.
   BloomFilter forced = filled(parameters, 0, 1000);
   std::uint32_t kept = 0;
   for (const std::uint32_t i : {0U, 1U}) {

@@ -162,7 +162,7 @@ TEST_CASE("insertions that are counted as new are worth a little more", "[filter
   const double plain = ring_cycle(ring).mean;
   ring.counting = Counting::kEffective;
   CHECK(ring_cycle(ring).mean / plain == Approx(1.006).margin(0.0005));
-  // What was counted is e - integral of p: integrate the solution back.
+  // The counted number is e - integral of p: integrate the solution back.
   const double e = effective_insertions(ring.shape, 40'000);
   CHECK(e - fpr_incremental(ring.shape, e) * e == Approx(40'000).epsilon(1e-6));
 }
