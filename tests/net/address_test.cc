@@ -90,7 +90,7 @@ TEST_CASE("the scope of an address looks through what carries IPv4 in IPv6", "[n
       {"64:ff9b:1::10.0.0.1", Scope::kPrivate},
       {"64:ff9b:1::8.8.8.8", Scope::kReserved},
       {"2002:7f00:1::", Scope::kLoopback},       // 6to4 of 127.0.0.1
-      {"2002:a9fe:a9fe::1", Scope::kLinkLocal},  // of 169.254.169.254
+      {"2002:a9fe:a9fe::1", Scope::kLinkLocal},  // embeds 169.254.169.254
       {"2002:808:808::1", Scope::kGlobal},
       {"2001:0:1:2:3:4:80ff:fffe", Scope::kLoopback},  // Teredo, complement of 127.0.0.1
   };

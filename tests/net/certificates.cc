@@ -77,7 +77,7 @@ constexpr const char* kNames = "DNS:origin.test,DNS:*.wild.test,IP:127.0.0.1,IP:
 
 }  // namespace
 
-// What signs.
+// The signing authority.
 struct TestCertificates::Authority {
   Key key{EVP_EC_gen("P-256"), &EVP_PKEY_free};
   Certificate certificate = net::make(key.get(), key.get(), nullptr, "Encore test CA", kDay);

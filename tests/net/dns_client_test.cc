@@ -31,7 +31,7 @@ TEST_CASE("names are looked for where the search list says", "[net][dns]") {
   CHECK(client->candidates("a.b") == Names{"a.b.one.test", "a.b.two.test", "a.b"});
   CHECK(client->candidates("a.b.c") == Names{"a.b.c", "a.b.c.one.test", "a.b.c.two.test"});
   CHECK(client->candidates("box.") == Names{"box"});
-  // What would be too long is no name.
+  // A candidate that would be too long is not a name.
   const std::string longest(244, 'a');
   CHECK(client->candidates(longest) ==
         Names{longest + ".one.test", longest + ".two.test", longest});

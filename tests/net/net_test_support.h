@@ -1,5 +1,5 @@
-// What the tests of net/ share: loops that cannot hang, connected pairs, raw peers, system calls
-// that fail on demand.
+// Shared parts of the tests of net/: loops that cannot hang, connected pairs, raw peers, system
+// calls that fail on demand.
 #pragma once
 
 #include <chrono>
@@ -40,12 +40,12 @@ struct SocketPair {
   SocketPair();
   Socket near;
   Socket far;
-  Address far_address;  // of `far`, as `near` sees it
+  Address far_address;  // address of `far`, as `near` sees it
 };
 
 // The far end, driven by plain system calls.
 bool send_all(const Socket& socket, std::string_view bytes);
-// What is there now, without waiting.
+// Returns the bytes that are there now, without waiting.
 std::string receive_now(const Socket& socket);
 
 // A listener as the proxy has them: on a socket that shares its address.

@@ -163,7 +163,7 @@ TEST_CASE("what is no PROXY header is refused, and no prefix of it is taken",
     for (std::size_t cut = 0; cut <= text.size(); ++cut) {
       ProxyHeader header;
       const Status status = parse_proxy_header(std::string_view(text).substr(0, cut), header);
-      // What is settled stays so, whatever follows.
+      // A final status stays, whatever follows.
       if (before != Status::kIncomplete && status != before) FAIL("cut " << cut << " of " << text);
       before = status;
     }

@@ -66,7 +66,7 @@ struct Asking {
   std::unique_ptr<Resolver> resolver;
 };
 
-// Lookups that are under way, and what became of them.
+// Lookups that are in progress, and their results.
 struct Several {
   explicit Several(Asking& asking) : a(asking) {}
   void start(const std::string& host, const std::optional<Address>& client = {}) {
@@ -338,7 +338,7 @@ TEST_CASE("answers that nobody asked for are not believed", "[net][resolver]") {
 TEST_CASE("questions go out from many ports", "[net][resolver]") {
   Asking a;
   for (int i = 0; i < 16; ++i) a.text("n" + std::to_string(i) + ".test");
-  // Of 28,000; a second use of one is rare.
+  // Among 28,000; a second use of one is rare.
   CHECK(a.dns.ports.size() >= 12);
 }
 
@@ -477,7 +477,7 @@ TEST_CASE("lookups of a dead zone do not keep others waiting", "[net][resolver]"
   a.dns.names["alive.test"] = {"192.0.2.1"};
   Several dead(a);
   for (int i = 0; i < 1500;) {
-    // What the server's socket can hold at a time.
+    // The number that the server's socket can hold at a time.
     for (int batch = 0; batch < 50; ++batch, ++i) {
       dead.start("n" + std::to_string(i) + ".dead.test");
     }
@@ -515,7 +515,7 @@ TEST_CASE("lookups under way are limited in all and for a client", "[net][resolv
   dead.start("e.dead.test");
   CHECK(a.ask("three.test").error().outcome == ResolveOutcome::kLimit);
   CHECK(a.events[ResolveEvent::kLimited] == 3);
-  // Who has left still counts until the question is answered.
+  // A query that was cancelled still counts until the question is answered.
   dead.queries.clear();
   CHECK(a.ask("three.test", first).error().outcome == ResolveOutcome::kLimit);
 }

@@ -37,7 +37,7 @@ class MemoryClient {
   void wants_short_records(std::uint8_t mode) {
     REQUIRE(SSL_set_tlsext_max_fragment_length(ssl_.get(), mode) == 1);
   }
-  // What it wants to send now.
+  // Returns the bytes that it wants to send now.
   std::string sends() {
     if (SSL_do_handshake(ssl_.get()) == 1 && !question_.empty()) {
       SSL_write(ssl_.get(), question_.data(), static_cast<int>(question_.size()));
@@ -198,7 +198,7 @@ TEST_CASE("what waits behind a change of our keys is sent as it was given", "[ne
   const FailCalls failing(FailCalls::Call::kSend, 0, EAGAIN);
   send(accepting.stream);
   REQUIRE(failing.failed());
-  std::ranges::fill(accepting.loop->record_scratch(), std::byte{'z'});  // of somebody else's
+  std::ranges::fill(accepting.loop->record_scratch(), std::byte{'z'});  // another connection's
   std::string answer;
   accepting.loop.run_until([&] {
     client.gets(receive_now(accepting.pair.far));
@@ -213,8 +213,8 @@ TEST_CASE("what came behind a change of keys is read once ours is sent", "[net][
   MemoryClient client;
   client.ask("question");
   REQUIRE(accepting.talk(client, 4096) == "answer");
-  // In one piece, so that OpenSSL has the last record when it comes to send its own change, which
-  // it does at the second one of the client's.
+  // In one piece, so that OpenSSL has the last record when it sends its own change, which it does
+  // at the second one of the client's.
   std::string bytes;
   for (const std::string_view part : {"an", "other"}) {
     bytes += client.sends_updates(1, SSL_KEY_UPDATE_REQUESTED);
@@ -248,7 +248,7 @@ TEST_CASE("who wants short records gets what is his, and nothing else", "[net][t
     const FailCalls failing(FailCalls::Call::kSend, 1, EAGAIN);
     left.remove_prefix(stream.write(left).bytes);
     blocked += failing.failed() ? 1 : 0;
-    std::ranges::fill(accepting.loop->record_scratch(), std::byte{'Z'});  // of somebody else's
+    std::ranges::fill(accepting.loop->record_scratch(), std::byte{'Z'});  // another connection's
   };
   accepting.handler.writable = send;
   send(accepting.stream);
@@ -357,7 +357,7 @@ TEST_CASE("only so many steps of handshakes are taken in one turn, and none is f
   std::vector<MemoryClient> clients(kClients);
   std::vector<std::unique_ptr<Stream>> streams;
   for (std::size_t i = 0; i < kClients; ++i) {
-    const bool fed = i % 2 == 0;  // what lies here already makes no descriptor readable
+    const bool fed = i % 2 == 0;  // bytes that are already here make no descriptor readable
     const std::string hello = clients[i].sends();
     auto& stream = streams.emplace_back(
         std::make_unique<Stream>(*loop, std::move(pairs[i].near), Address(), &handlers[i]));

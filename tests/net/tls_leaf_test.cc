@@ -1,4 +1,4 @@
-// A TLS server that is told with each session which certificate it shows.
+// A TLS server that receives with each session the certificate to show.
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 
@@ -95,7 +95,7 @@ TEST_CASE("a session shows no certificate of another key, and nothing that is no
   CHECK(server->session_showing("") == nullptr);
   CHECK(server->session_showing("garbage") == nullptr);
   CHECK(server->session_showing(good.substr(0, good.size() / 2)) == nullptr);
-  // What was refused has changed nothing.
+  // A refused certificate has changed nothing.
   const auto session = server->session_showing(good);
   REQUIRE(session != nullptr);
   CHECK(shown(*session) == "a.test");

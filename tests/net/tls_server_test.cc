@@ -61,7 +61,8 @@ class Peer {
   SSL_CTX* context() { return context_.get(); }
   SSL* ssl() { return ssl_.get(); }
 
-  // Nothing went wrong on either side. What the client got with the first bytes is looked at.
+  // True if neither side failed. Also reads the messages that the client received with the first
+  // bytes.
   bool connect(const TlsServer& server, const std::string& name, SSL_SESSION* session = nullptr) {
     pair_.emplace();
     ssl_.reset(SSL_new(context()));
@@ -87,7 +88,7 @@ class Peer {
       const TlsResult theirs = server_->handshake();
       server_done = theirs.status == TlsStatus::kOk;
       if (theirs.status == TlsStatus::kFailed) {
-        // What it was told of that.
+        // Reads the alert that the server sent.
         (void)SSL_do_handshake(ssl());
         char byte = 0;
         (void)SSL_read(ssl(), &byte, 1);
@@ -244,11 +245,11 @@ TEST_CASE("a ticket is taken up by another server with the same keys and names",
   REQUIRE(peer.connect(*after, "one.test", session.get()));
   CHECK(peer.resumed());
   CHECK(peer.facts().resumed);
-  // By TLS 1.3 it is told another one each time.
+  // With TLS 1.3 it receives another one each time.
   const Session next = peer.session();
   REQUIRE(peer.connect(*after, "one.test", next.get()));
   CHECK(peer.resumed());
-  // Of another site, or of other keys.
+  // A ticket of another site, or of other keys.
   REQUIRE(peer.connect(*after, "two.test", session.get()));
   CHECK_FALSE(peer.resumed());
   REQUIRE(peer.connect(*stranger, "one.test", session.get()));

@@ -74,7 +74,7 @@ TEST_CASE("keys of a file are those of all who have it", "[net][tls]") {
     const auto made = TlsTickets::read(file);
     REQUIRE_FALSE(made.has_value());
     CHECK(made.error().message.starts_with(file + ":"));
-    // What is in it is nobody's to read.
+    // Its content must not be in the message.
     CHECK(made.error().message.find("aaaa") == std::string::npos);
     return made.error().message;
   };
