@@ -82,7 +82,7 @@ TEST_CASE("a path that leads to one answer in one reading and to another in anot
     CAPTURE(path);
     CHECK(refusal(path).empty());
   }
-  // What has to be allowed has to be so in each of its readings.
+  // An allowed path must be allowed in each of its readings.
   listen.deny_paths.clear();
   listen.allow_paths = {"/public/*", "/caf\xc3\xa9/*", "/my%20files/*"};
   for (const char* path : {"/public/a%2Fb", "/public//a", "/public/%40a", "/public/a;v=1",

@@ -83,9 +83,9 @@ TEST_CASE("servers with nothing to do are asked by weight", "[server][balance]")
   }
 }
 
-// Oracle: with as many requests under way as there are, none more than the least loaded of two has
-// had, the most loaded of n has about log log n / log 2 more than the mean; of one choice it would
-// have some log n / log log n more (Mitzenmacher 2001).
+// Oracle: with a constant number of requests in progress, each sent to the less loaded of two, the
+// most loaded of n has about log log n / log 2 more than the mean; with one choice it would have
+// some log n / log log n more (Mitzenmacher 2001).
 TEST_CASE("two choices keep loads close together", "[server][balance]") {
   constexpr std::size_t kServers = 64;
   std::vector<ServerCandidate> candidates = of_weights(std::vector<std::uint32_t>(kServers, 1));

@@ -1,4 +1,4 @@
-// What a ban speaks of, and which of them disks can be told.
+// The objects that a ban matches, and the bans that disks can store.
 #include "proxy/settings/ban.h"
 
 #include <string>
@@ -106,7 +106,7 @@ TEST_CASE("what is no expression, or takes too much, is refused", "[settings][ba
     CAPTURE(pattern);
     CHECK_FALSE(Ban::create({.url = pattern}));
   }
-  // Where others take a time that doubles with each letter.
+  // Others take a time here that doubles with each letter.
   const Ban ban = ban_of({.url = "^/(a+)+$"});
   CHECK_FALSE(holds(ban, "http://h/" + std::string(10'000, 'a') + "b"));
 }

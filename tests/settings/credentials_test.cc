@@ -9,7 +9,7 @@
 namespace encore::server {
 namespace {
 
-// Of "secret", by htpasswd -B and openssl passwd -6.
+// Hashes of "secret", by htpasswd -B and openssl passwd -6.
 const std::string kBcrypt = "$2y$04$o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm";
 const std::string kSha512 =
     "$6$abcdefgh$ltjgWl6579NluT/Vi1nwEvcil.G5Nbc4NiXZaNGStk8PSwGfQv72N2CKPPrVACtLtip/cZ/1GM/"
@@ -22,7 +22,7 @@ struct Files {
     std::ofstream(directory / name) << text;
     return directory / name;
   }
-  // What is wrong with the users, behind the file's name.
+  // The fault of the users, after the file's name.
   std::string fault(const std::string& users) {
     const std::string file = write("users", users);
     const auto made = Credentials::load(file, "");
@@ -90,7 +90,8 @@ TEST_CASE("names that there are not take as long as some that there are, each al
     REQUIRE(hash.text != nullptr);
     slow += *hash.text == kSha512 ? 1 : 0;
     CHECK(*(*made)->hash_of(name).text == *hash.text);
-    // A restart draws no other one, by which it would be told from who has kept his own.
+    // A restart draws the same one, else it could be distinguished from a user who has kept his
+    // own.
     CHECK(*(*again)->hash_of(name).text == *hash.text);
   }
   // Three of four, 4.5 sigma of 13.7.

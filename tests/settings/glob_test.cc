@@ -10,7 +10,7 @@
 namespace encore::server {
 namespace {
 
-// What a glob means, said in the shortest way.
+// The meaning of a glob, in the shortest form.
 bool naive(std::string_view pattern, std::string_view text) {
   if (pattern.empty()) return text.empty();
   if (pattern[0] == '*') {

@@ -39,7 +39,7 @@ TEST_CASE("each server has its share of the keys by weight", "[server][ring]") {
   for (int i = 0; i < kKeys; ++i) got[ring.server_for(random())] += 1.0 / kKeys;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const double share = weights[i] / 8.0;
-    // Of so many points the part of the ring varies by one over their root, and keys do again.
+    // With so many points the part of the ring varies by one over their root, and so do keys.
     const double points = std::sqrt(1.0 / (kPointsPerWeight * weights[i]));
     const double keys = std::sqrt((1 - share) / (share * kKeys));
     CHECK(std::abs(got[i] - share) < 4.5 * share * std::hypot(points, keys));
@@ -84,7 +84,7 @@ TEST_CASE("no server ever has more under way than its bound", "[server][ring]") 
         under_way.pop_back();
         continue;
       }
-      // One key that all ask for, and others beside it.
+      // One key that all request, and others.
       const std::uint64_t hash = random() % 2 == 0 ? 42 : random();
       const std::size_t picked = ring.ring.pick(hash, ring.candidates);
       const std::uint64_t bound = load_bound(ring.candidates[picked], ring.candidates);
@@ -115,7 +115,7 @@ TEST_CASE("a key stays with its server while that has room", "[server][ring]") {
     if (each.server != own) each.active = 9;
   }
   CHECK(ring.server_for(42) == own);
-  // Of a third of 33 it is 14.
+  // A third of 33 allows 14.
   ring.candidates[own].active = 14;
   CHECK(ring.server_for(42) != own);
 }

@@ -171,7 +171,7 @@ TEST_CASE("a path that is rewritten grows to 64 KiB and no further", "[settings]
   const Rules made = make_rules({rule});
   CHECK(made[0].rewritten("/" + std::string(255, '1')).size() == 1 + 255 * 256);
   CHECK(made[0].rewritten("/" + std::string(256, '1')).empty());
-  // What is replaced makes more to replace.
+  // Each replacement makes more to replace.
   rule.replace = {"1=>" + std::string(1000, '2'), "2=>" + std::string(1000, '3'),
                   "3=>" + std::string(1000, '4')};
   CHECK(make_rules({rule})[0].rewritten("/" + std::string(16, '1')).empty());

@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 
 TEST_CASE("every limit on waiting is looked at often enough to be kept", "[server][runtime]") {
-  // Those that are looked at in a sweep.
+  // Limits that a sweep checks.
   const std::vector<Nanoseconds config::Timeouts::*> limits = {
       &config::Timeouts::tls_handshake,   &config::Timeouts::client_header,
       &config::Timeouts::client_idle,     &config::Timeouts::client_body,

@@ -1,4 +1,4 @@
-// Who sends a request, by what trusted proxies say of it.
+// The sender of a request, by the fields of trusted proxies.
 #include "proxy/settings/sender.h"
 
 #include <algorithm>
@@ -99,7 +99,7 @@ TEST_CASE("whom a trusted proxy does not name so that it can be believed is nobo
   CHECK(client("10.0.0.1", "::ffff:127.0.0.1") == "nobody");
   CHECK(client("127.0.0.1", "127.0.0.5") == "127.0.0.5");
   CHECK(client("127.0.0.1", "127.0.0.5, 10.0.0.1") == "nobody");
-  // At the most hops that are looked at, and one past it.
+  // At the most hops that are checked, and one past it.
   std::string chain = "192.0.2.1";
   for (std::size_t i = 1; i < kHopsMax; ++i) chain += ", 10.0.0.2";
   CHECK(client("10.0.0.1", chain) == "192.0.2.1");

@@ -83,7 +83,7 @@ TEST_CASE("what was tried is not asked again, and what is set aside is the last 
   CHECK(group.note_failure(group.servers()[1], at(3)));
   std::vector<const OriginServer*> tried = {&group.servers()[2]};
   CHECK(next_port(group, at(4), {.tried = tried, .last_resort = false}) == 0);
-  CHECK(next_port(group, at(4), {.tried = tried}) == 1);  // whose time ends first
+  CHECK(next_port(group, at(4), {.tried = tried}) == 1);  // the one whose time ends first
   tried.push_back(&group.servers()[0]);
   CHECK(next_port(group, at(4), {.tried = tried}) == 2);
   tried.push_back(&group.servers()[1]);

@@ -100,7 +100,7 @@ TEST_CASE("what comes back has a share that grows", "[server][health]") {
   CHECK(health.share(at(1050), seconds(100)) == 50);
   CHECK(health.share(at(1100), seconds(100)) == 100);
   CHECK(health.share(at(1000), Nanoseconds(0)) == 100);
-  // Of workers one may be a little behind the other that has found it up.
+  // One worker may be a little behind the other that has found it up.
   CHECK(health.share(at(999), seconds(100)) == 10);
   CHECK(health.share(at(999), Nanoseconds(0)) == 100);
 }
