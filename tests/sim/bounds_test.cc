@@ -54,7 +54,7 @@ std::uint64_t gives(const ReplayRequest& request, BoundGoal goal) {
 // can do: after each request it keeps any of what it held and of what was asked for that has room.
 std::uint64_t optimum(const Requests& requests, BoundGoal goal, std::uint64_t capacity,
                       std::uint64_t first_counted) {
-  std::map<std::uint32_t, std::uint64_t> best = {{0U, 0U}};  // by the set of what is held
+  std::map<std::uint32_t, std::uint64_t> best = {{0U, 0U}};  // by the set of resident objects
   std::map<std::uint32_t, std::uint64_t> charges;            // by object, now
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const std::uint32_t asked = 1U << requests[i].object;

@@ -94,7 +94,7 @@ TEST_CASE("A mistyped command or option is told what was probably meant", "[sim]
         std::pair("replay --cach-size=1MiB x",
                   "unknown option \"--cach-size\", did you mean \"--cache-size\"? (see encore-sim "
                   "replay --help)\n"),
-        // What is missing behind it is not what is wrong.
+        // A missing argument after it is not the reported fault.
         std::pair("tune --evicton=lru",
                   "unknown option \"--evicton\", did you mean \"--eviction\"? (see"),
         std::pair("theory pair --fpr 0.1",

@@ -1,5 +1,5 @@
-// What is a trace and what is not: how the format is told, how sure, and what is said where it is
-// not.
+// Inputs that are traces and others: the detected format, its confidence, and the message without
+// one.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <random>

@@ -31,7 +31,7 @@ cache::KernelOptions with_disk(std::uint32_t segments) {
 
 constexpr std::uint64_t kMiB = 1U << 20U;
 
-// Whose segments take parts.
+// Kernel options with segments that take parts.
 cache::KernelOptions with_large_disk(std::uint64_t memory_bytes, std::uint32_t segments) {
   cache::KernelOptions options =
       kernel(memory_bytes, cache::EvictionPolicy::kLru, cache::AdmissionPolicy::kAlways);
@@ -120,7 +120,7 @@ TEST_CASE("An object that is too large for the memory lies on disk alone, in par
   // One record where that takes it.
   const std::vector<ReplayRequest> whole(2, ask(1, 4 * kMiB));
   CHECK(replay(whole, with_large_disk(3 * kMiB, 6)).disk_bytes_admitted == placed(4 * kMiB));
-  // What nobody wants at all is not written either, nor what fits no disk.
+  // Objects that may not be stored at all are not written either, nor those that fit no disk.
   cache::KernelOptions bounded = with_large_disk(5 * kMiB, 6);
   bounded.max_object_bytes = 9'999'999;
   CHECK(replay(requests, bounded).disk_bytes_admitted == 0);

@@ -1,4 +1,5 @@
-// What drive sends and expects, and how it refuses bad input; the real proxy is in tests/e2e.
+// The requests and expectations of drive, and its refusal of bad input; the real proxy is in
+// tests/e2e.
 #include <unistd.h>
 
 #include <filesystem>
@@ -132,8 +133,8 @@ TEST_CASE("The client meets the origin alone: sizes, contents, 404, pace", "[sim
   }
   CHECK((*origin)->requests() == 80);
 
-  // Where all is due, a connection that is free again waits for nothing: a tenth of a second for
-  // each request would be a quarter of an hour here.
+  // If all requests are due, a free connection never waits: a tenth of a second for each request
+  // would be a quarter of an hour here.
   DrivePlan many = plan;
   many.requests.resize(10000, 0);
   const ClientOptions at_once{
@@ -142,7 +143,7 @@ TEST_CASE("The client meets the origin alone: sizes, contents, 404, pace", "[sim
   REQUIRE(late);
   CHECK(late->latency_us.size() == 10000);
 
-  // What is no object of the origin is an error with its status, not an answer.
+  // A target that the origin does not have is an error with its status, not a response.
   options.proxy += "/elsewhere";
   const auto driven = drive_plan(plan, options, monitor);
   REQUIRE(driven);

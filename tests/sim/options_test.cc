@@ -1,5 +1,5 @@
-// What the command line takes: numbers within their ranges, and messages that say which option,
-// which value and what is accepted.
+// Arguments of the command line: numbers within their ranges, and messages that name the option,
+// the value and the accepted ones.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -15,7 +15,7 @@ struct Published {
   std::string header;  // empty: none is usual
   // The row of request i for object `object`.
   std::function<std::string(int, int)> row;
-  std::uint64_t size = 4096;  // of each object
+  std::uint64_t size = 4096;  // size of each object
 };
 
 std::string number(int value) { return std::to_string(value); }

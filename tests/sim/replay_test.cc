@@ -104,8 +104,8 @@ struct Resident {
 };
 
 // A cache that gives every resident a rank at each use, and evicts the lowest, the one that got it
-// first among equals. `rank` is told the request and the rank before (0: it is new). With bypass a
-// newcomer that would rank lowest, or 0, does not come in.
+// first among equals. `rank` receives the request and the rank before (0: it is new). With bypass a
+// newcomer that would rank lowest, or 0, is not admitted.
 enum class Bypass : std::uint8_t { kNo, kYes };
 template <typename Rank>
 std::uint64_t naive_ranked(const std::vector<ReplayRequest>& requests, std::size_t capacity,

@@ -56,7 +56,8 @@ class FullAfter final : public std::streambuf {
   std::size_t left_;
 };
 
-// Wherever the output fails, the exit is 2 and one line says so; where it does not, it is not.
+// If the output fails anywhere, the exit is 2 and one line says so; if it does not, neither
+// happens.
 inline void check_output_is_checked(const std::string& command_line) {
   const Ran whole = run(command_line);
   INFO(command_line << "\n" << whole.err);

@@ -1,4 +1,4 @@
-// What a spool gives back, and how it says that there is no room for it.
+// The requests that a spool returns, and its message if there is no space for it.
 #include <sys/resource.h>
 
 #include <csignal>

@@ -41,7 +41,7 @@ TEST_CASE("An FPR beyond reach is refused with the number of hashes that it woul
   check_refused(run("theory size --keys 18446744073709551615 --layout classic"),
                 "1.76813e+20 bits, accepted: k up to 1024 and 2^63 bits");
   check_refused(run("theory ring --fpr 1e-300 --layout split"), "would need k = 998");
-  // What cannot hold a key has no bits a key; and memory is for throws, not for cells.
+  // A filter that cannot hold a key has no bits a key; and memory is for throws, not for cells.
   CHECK(run("theory capacity --fpr 1e-300 --bits 512").out.find("inf") == std::string::npos);
   CHECK(run("theory fill --bits 4398046511104 --keys 1 --hashes 1..3").exit_code == 0);
 }

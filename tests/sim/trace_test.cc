@@ -268,7 +268,7 @@ TEST_CASE("Binary formats are read", "[sim][trace]") {
   const std::string two = little(10, 4) + little(0xabcdef0102030405U, 8) + little(500, 4) +
                           little(2, 8) + little(11, 4) + little(7, 8) + little(600, 4) +
                           little(UINT64_MAX, 8);
-  CHECK(!read_text(two));  // too few records to be told
+  CHECK(!read_text(two));  // too few records to be recognised
   const auto oracle = read_text(two, as(TraceFormat::kOracleGeneral));
   REQUIRE(oracle);
   CHECK(oracle->format == TraceFormat::kOracleGeneral);

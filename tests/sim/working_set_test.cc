@@ -107,7 +107,8 @@ TEST_CASE("One-hit objects are kept out or let in, each one counted once", "[sim
   CHECK(rows[0]["one_hit_let_in"] == 3000);
   CHECK(rows[1]["one_hit_let_in"] == 0);
   CHECK(rows[2]["one_hit_let_in"] == 0);
-  // What a filter lets in of them it took for another: these are among the false admissions.
+  // One-hit objects that a filter admits were taken for others: these are among the false
+  // admissions.
   CHECK(rows[3]["one_hit_let_in"] > 0);
   CHECK(rows[3]["one_hit_let_in"] <= rows[3]["false_admissions"]);
   // A first admission writes an object once: the rest are re-admissions, of 100 bytes each.
