@@ -111,7 +111,7 @@ class Connection {
   event read_{};
   event write_{};
   std::string partial_;       // a head of which the end has not come
-  std::string_view pending_;  // what is still to be written: canned bytes, or of gathered_
+  std::string_view pending_;  // the rest to write: canned bytes, or part of gathered_
   std::string gathered_;      // answers to requests that came pipelined
 };
 

@@ -39,7 +39,7 @@ def quoted(text):
 
 def label_side(point, others):
     """Returns the place of a point's label, so that it crosses few others: above or below, by the
-    neighbour that is nearest in height."""
+    point that is nearest in height."""
     near = [other for other in others if other is not point
             and abs(other["hits_percent"] - point["hits_percent"]) < 1.5
             and 0.4 < other["written_bytes"] / point["written_bytes"] < 2.5]

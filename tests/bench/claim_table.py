@@ -203,7 +203,8 @@ def summary(report, order):
 
 
 def verdicts(report, id_="encore"):
-    """A sentence a workload: the system `id_` beside the others' most hits and fewest bytes."""
+    """Returns a sentence a workload: the system `id_` compared with the others' most hits and
+    fewest bytes."""
     sentences = []
     for workload in report["workloads"]:
         rows = {row["id"]: row for row in workload["rows"] if row.get("disk")}

@@ -12,13 +12,13 @@ from peers import pinned
 
 SYNTHETIC_REQUESTS = 300_000
 SIZES = "lognormal:10KiB:1.5:8MiB"
-SHARE = 0.1  # of the objects of a trace without sizes that the cache has room for
+SHARE = 0.1  # part of the objects of a trace without sizes that fit the cache
 WIDTHS = {"int32": 4, "int64": 8}  # bytes of a request, in traces that can be cut
 # The traces that are known by name: file and number of requests, 0: all.
 TRACES = {"web07": ("web07.trace.xz", 0), "orm-night": ("orm-night.trace.xz", 500_000)}
 NAMES = ("synthetic", *TRACES)
 
-# `arguments`: of encore-sim, beside the file.
+# `arguments`: of encore-sim, in addition to the file.
 Workload = collections.namedtuple("Workload", "name text file arguments requests bytes_mean")
 
 

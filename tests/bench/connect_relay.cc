@@ -1,8 +1,8 @@
 // Carries bytes both ways between each client and the port of a proxy, unread, so that a load
 // program that knows no proxies can be used behind CONNECT:
 //   connect_relay --port=P --proxy=P [--for=PORT]
-// With --for it asks for CONNECT localhost:PORT first, and carries what comes behind the 200. For
-// short requests and answers that a loopback socket takes at once.
+// With --for it sends CONNECT localhost:PORT first, and relays the bytes after the 200. For short
+// requests and responses that a loopback socket takes in one call.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -89,7 +89,7 @@ class Pair {
   const int proxy_;
   bool is_connecting_ = false;
   bool is_broken_ = false;
-  std::string head_;  // of the answer to CONNECT
+  std::string head_;  // head of the response to CONNECT
   event from_client_{};
   event from_proxy_{};
 };

@@ -1,6 +1,6 @@
-// What the bytes of the disk tier cost beside bare system calls on the same file: writing records
-// (copied, checksummed, in direct writes), reading large ones verified, and the latency of a small
-// one. CPU is that of the thread, system time included.
+// The cost of the disk tier's bytes, compared with bare system calls on the same file: writing
+// records (copied, checksummed, in direct writes), reading large ones verified, and the latency of
+// a small one. CPU is that of the thread, system time included.
 //
 //   disk_bench [directory] [MiB]     /var/tmp and 1024 unless given; needs twice the room
 #include <unistd.h>

@@ -1,7 +1,7 @@
 """The caches that `claim` compares: how each is configured for a cache of a given size, and started.
 
-All stand in reverse before 127.0.0.1:ORIGIN, say by Cache-Status what became of a request, and have
-no access log. They begin empty and run unprivileged, also where root starts them.
+All stand in reverse before 127.0.0.1:ORIGIN, report the outcome of a request by Cache-Status, and
+have no access log. They begin empty and run unprivileged, also where root starts them.
 """
 
 import collections
@@ -21,17 +21,17 @@ from written import WritingServer
 # How many keys Traffic Server remembers that were asked for once; nginx keeps them for a day, encore
 # derives it from the cache's size.
 REMEMBERED_KEYS = 1_000_000
-# Of encore's cache, what is in memory: the index of the disk with it.
+# The part of encore's cache in memory, with the disk's index.
 ENCORE_MEMORY = 16 << 20
 ENCORE_SEGMENT = 8 << 20
 MEMORY = "/dev/shm"
 # `bytes_max` is the size of the cache, `files` where its files go, `folder` what else it needs.
 Setup = collections.namedtuple("Setup", "folder files bytes_max origin_port")
 
-# A cache manager looks at its cache when the oldest entry expires, and no later than ten seconds
-# after the last time. A second cache, which is asked for something new all the time that expires
-# after two seconds, makes it look at both once a second: else the first would be far beyond its
-# size. An entry that is asked for once has no file there.
+# A cache manager checks its cache when the oldest entry expires, and no later than ten seconds
+# after the last time. A second cache, with constant requests for new objects that expire after two
+# seconds, makes it check both once a second: else the first would be far beyond its size. An entry
+# that is requested once has no file there.
 NGINX = """
 worker_processes 1; daemon off; pid {dir}/nginx.pid; error_log {dir}/nginx.error crit;
 worker_rlimit_nofile 8192;
@@ -336,10 +336,10 @@ def start_encore(name, setup, policy, programs, memory=ENCORE_MEMORY):
                          log=setup.folder / "output")
 
 
-# `id` is what --systems says, `always` the id of the same cache that stores whatever it may;
-# `simulated` eviction and admission of the simulator that come nearest; `memory` the part of the size
-# that is not on disk; `default` whether it runs where no systems are named.
-# `start(setup)` starts it; `program` of `package` it needs, None: it is built here.
+# `id` is the name for --systems, `always` the id of the same cache that stores all it may.
+# `simulated` has the nearest eviction and admission of the simulator; `memory` is the part of the
+# size that is not on disk; `default`: it runs if no systems are named. `start(setup)` starts it;
+# `program` of `package` it needs, None: it is built here.
 Cache = collections.namedtuple(
     "Cache", "id name always simulated start program package memory default",
     defaults=(0, True))
@@ -387,7 +387,7 @@ PROGRAMS = {"nginx": ["nginx", "-v"], "Traffic Server": ["traffic_server", "-V"]
 
 
 def versions():
-    """Of what is compared, for the report."""
+    """Returns the versions of the compared programs, for the report."""
     found = {}
     for name, command in PROGRAMS.items():
         program = find_program(command[0])

@@ -1,5 +1,5 @@
-// What a start costs with a disk of many small objects, after the process that wrote them was
-// killed: the time until it can answer, the time until all are found, and the index's bytes for
+// The cost of a start with a disk of many small objects, after the process that wrote them was
+// killed: the time until it can respond, the time until all are found, and the index's bytes for
 // each.
 //
 //   disk_start_bench [directory] [objects]    /var/tmp and 10000000 unless given; 700 bytes each
@@ -119,7 +119,7 @@ Cache open(const std::string& path, std::uint64_t objects) {
     cache.disks->decided(key, decision, std::make_unique<Small>(text, key.hash));
     if (number % 1'000'000 == 999'999) std::fprintf(stderr, "written: %" PRIu64 "\n", number + 1);
   }
-  // What waits is flushed within a second.
+  // Waiting records are flushed within a second.
   while (cache.disks->statistics().disks[0].waiting_bytes != 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -154,7 +154,7 @@ void start_again(const std::string& path, std::uint64_t objects) {
   std::printf("found                     %8" PRIu64 " of %" PRIu64 "\n", found, objects);
   std::printf("charged                   %8.2f bytes each\n",
               double(cache.kernel->statistics().used_bytes) / double(found));
-  // What was read is given back.
+  // Returns the memory of the read to the system.
   ::malloc_trim(0);
   std::printf("resident memory           %8.2f bytes each\n",
               double(resident_bytes() - before) / double(found));

@@ -1,4 +1,4 @@
-// What a decision of the rotating filter costs, in units of one dependent random load measured in
+// The cost of a decision of the rotating filter, in units of one dependent random load measured in
 // the same run over the same amount of memory.
 //
 //   filter_bench [--bits M] [--rounds N]

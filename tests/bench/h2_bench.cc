@@ -1,5 +1,5 @@
-// The cost of a request in the leaf of HTTP/2, beside a bare loop of nghttp2: bytes of a client go
-// in, those of the answers are copied into a buffer, as a socket would.
+// The cost of a request in the leaf of HTTP/2, compared with a bare loop of nghttp2: bytes of a
+// client go in, those of the responses are copied into a buffer, as a socket would.
 //   h2_bench [--with=leaf|nghttp2] [--streams=1] [--requests=200000]
 // Prints CPU nanoseconds a request; `valgrind --tool=callgrind` counts instructions of it.
 #include <nghttp2/nghttp2.h>

@@ -20,7 +20,7 @@ class Emptier(threading.Thread):
         self.files = [os.open(os.path.join(folder, name), os.O_RDONLY)
                       for folder, _, names in os.walk(directory) for name in names]
         for file in self.files:
-            os.fsync(file)  # what is dirty cannot go
+            os.fsync(file)  # dirty pages cannot go
         self.empty()
         self.start()
 

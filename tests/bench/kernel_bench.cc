@@ -1,6 +1,6 @@
-// What the decision kernel costs: hit lookups among few and many keys, as the proxy makes them and
-// from several threads; and the published Zipf trace (exponent 1.0, 5 M objects, 20 M requests, a
-// cache of 500,000 objects), with miss ratio, speed and memory.
+// The cost of the decision kernel. One part has hit lookups among few and many keys, as the proxy
+// makes them and from several threads. The other has the published Zipf trace (exponent 1.0, 5 M
+// objects, 20 M requests, a cache of 500,000 objects), with miss ratio, speed and memory.
 //
 //   kernel_bench              everything
 //   kernel_bench lookup|zipf  one part
@@ -23,7 +23,7 @@ namespace {
 using namespace encore;         // NOLINT(google-build-using-namespace): a program, no header
 using namespace encore::cache;  // NOLINT(google-build-using-namespace)
 
-// Of this thread: what else the machine does counts less.
+// Time of this thread: other work of the machine counts less.
 double cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -141,9 +141,9 @@ def read_response(sock):
 
 
 def prime(fleet, server, load, times=None, connections=64):
-    """Asks for every key until it is stored: encore's are by the second request, and one more
-    shows that nothing depends on the exact number. Each connection has at most one request under
-    way."""
+    """Requests every key until it is stored: encore's are by the second request, and one more shows
+    that nothing depends on the exact number. Each connection has at most one request in
+    progress."""
     times = times or (3 if server.name.startswith("encore") else 1)
     host = f"127.0.0.1:{fleet.origin.port}"
     prefix = (f"http://{host}" if load.forward else "") + load.target.format(tag="")

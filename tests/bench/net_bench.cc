@@ -1,5 +1,5 @@
 // The network layer alone: the floor server's canned bytes, served through Loop, Listener and
-// Stream. What it costs above the floor is what the layer costs.
+// Stream. The difference to the floor is the cost of the layer.
 //   net_bench --port=P --bytes=1024
 #include <csignal>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What reading a request costs: our parser beside Boost.Beast's on the same heads, and all that a
-// plain hit asks of proxy/http: head, framing, target, key, freshness.
+// The cost of reading a request: our parser compared with Boost.Beast's on the same heads, and all
+// parts of proxy/http that a plain hit needs: head, framing, target, key, freshness.
 //
 //   parser_bench [--benchmark_filter=REGEX]
 #include <benchmark/benchmark.h>
@@ -21,11 +21,11 @@ namespace {
 
 using namespace encore::http;
 
-// What wrk sends.
+// A request of wrk.
 constexpr std::string_view kShort =
     "GET /s/1024/keys/12345 HTTP/1.1\r\nHost: 127.0.0.1:3128\r\n\r\n";
 
-// What a browser sends.
+// A request of a browser.
 constexpr std::string_view kBrowser =
     "GET /static/js/application-3f9a1c0d.js?v=20261121 HTTP/1.1\r\n"
     "Host: www.example.org\r\n"

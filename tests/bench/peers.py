@@ -36,8 +36,8 @@ def free_port():
 
 
 def pinned(cpu, before_all=False):
-    """What a child does before exec: runs on one CPU, dies with us, may open many files.
-    `before_all`: before all others there, where we may say so."""
+    """Returns a child's steps before exec: it runs on one CPU, dies with us, may open many files.
+    `before_all`: scheduled before all others there, if we have the right."""
     libc = ctypes.CDLL(None)
 
     def prepare():
@@ -67,7 +67,7 @@ class Server:
     """One process under measurement. `port` is where the load goes, `origin_port` where it
     fetches from, `missing` why it cannot run on this machine (then nothing was started)."""
 
-    scheme, host = "http", "127.0.0.1"  # of the requests that it takes
+    scheme, host = "http", "127.0.0.1"  # those of the requests that it accepts
 
     def __init__(self, name, command, port, forward_port=None, missing=None, log=None,
                  cpu=PROXY_CPU, account=None):
@@ -214,7 +214,7 @@ class Fleet:
     """Starts servers by name when they are first asked for, and stops them all at the end."""
 
     def __init__(self, programs, directory):
-        """`programs` is the folder of the load programs' build, with `encore` beside `bench/`."""
+        """`programs` is the folder of the load programs' build, with `encore` next to `bench/`."""
         self.programs, self.directory = pathlib.Path(programs), pathlib.Path(directory)
         self.servers = {}
         self.origin = self.get("origin")

@@ -1,5 +1,5 @@
-// What requests feel of a purge: two threads look objects up, as a hit does, while a third purges
-// by tag and by prefix over the whole cache; beside it the same without a purge.
+// The effect of a purge on requests: two threads look objects up, as a hit does, while a third
+// purges by tag and by prefix over the whole cache; then the same without a purge, to compare.
 //
 //   purge_bench [objects]     1,000,000 unless given
 #include <algorithm>

@@ -22,8 +22,8 @@ struct Client;
 struct Upstream {
   int fd = -1;
   event read{};
-  Client* client = nullptr;   // who waits for the response; null in the pool, or if it left
-  std::size_t body_left = 0;  // of a response whose head has been seen
+  Client* client = nullptr;   // waits for the response; null in the pool, or if it left
+  std::size_t body_left = 0;  // for a response whose head has been seen
   bool in_body = false;
 };
 
@@ -60,7 +60,7 @@ void drop_from_pool(Upstream* upstream) {
   close_upstream(upstream);
 }
 
-// Writes all of it; a loopback socket takes a response of the sizes used here at once.
+// Writes all of it; a loopback socket takes a response of the sizes used here in one call.
 bool write_all(int fd, const char* data, std::size_t bytes) {
   while (bytes > 0) {
     ssize_t put = write(fd, data, bytes);
@@ -73,7 +73,7 @@ bool write_all(int fd, const char* data, std::size_t bytes) {
   return true;
 }
 
-// Takes note of what `bytes` mean for the response under way. False where they mean nothing.
+// Applies `bytes` to the state of the response in progress. False if they mean nothing.
 bool account(Upstream* upstream, std::string_view bytes) {
   if (!upstream->in_body) {
     std::size_t end = bytes.find("\r\n\r\n");

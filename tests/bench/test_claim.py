@@ -45,7 +45,7 @@ REPLAYED = {"rows": [
      "object_hit_ratio": ratio, "byte_hit_ratio": 0.3, "bytes_written": written}
     for admission, ratio, written in (("always", 0.41, 50000), ("second-hit", 0.42, 20000))]}
 
-# Writes nothing until it is told to end; then a child of it writes 256 pages.
+# Writes nothing until it is asked to end; then a child of it writes 256 pages.
 LATE_WRITER = """
 import signal, socket, subprocess, sys
 def end(*_):

@@ -95,8 +95,8 @@ class Connection {
   int fd_;
   SSL* ssl_;
   std::string_view answer_;
-  std::string_view pending_;  // what is still to be written
-  std::string head_;          // of which the end has not come
+  std::string_view pending_;  // the rest to write
+  std::string head_;          // begin of a head whose end has not come
   bool last_ = false;
   event read_{};
   event write_{};

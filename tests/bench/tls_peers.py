@@ -105,7 +105,7 @@ class TlsFleet(Fleet):
         return server
 
     def _certificate(self, name):
-        """Of the server's kind of key: (certificate, key, both in one file)."""
+        """Returns the files for the server's kind of key: (certificate, key, both in one file)."""
         kind = name.split(":")[1]
         if kind not in self.certificates:
             paths = [self.directory / f"{kind}.{part}" for part in ("crt", "key", "pem")]

@@ -36,7 +36,7 @@ def parse_io(text):
 
 
 def io_of(pid):
-    """Of the process, its threads, and its children that it has waited for."""
+    """Returns the counts of the process, its threads, and its children that it has waited for."""
     return parse_io(pathlib.Path(f"/proc/{pid}/io").read_text())
 
 
@@ -62,7 +62,8 @@ class WritingServer(Server):
     def stop(self):
         if not self.alive():
             return
-        # What a process and those that it waited for have written goes to who waits for it: us.
+        # The bytes that a process and its waited-for children have written are added to the process
+        # that waits for it: us.
         before, alive = io_of("self"), io_of_tree(self.process.pid)
         self.process.terminate()
         try:
@@ -166,8 +167,8 @@ class CacheArea:
 
 
 class Watch(threading.Thread):
-    """Looks at how much an area holds, until `finish`; each time asks for `tick_url` and a number, if
-    any, and every second writes back what is dirty of the file `flushed`, if any."""
+    """Watches the size of an area, until `finish`; each time requests `tick_url` and a number, if
+    any, and every second writes back the dirty pages of the file `flushed`, if any."""
 
     def __init__(self, area, tick_url=None, flushed=None):
         super().__init__(daemon=True)
