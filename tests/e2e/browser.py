@@ -21,7 +21,7 @@ ARGUMENTS = [
     "--disable-default-apps", "--disable-extensions", "--disable-dev-shm-usage",
     "--disable-features=Translate,OptimizationHints,MediaRouter", "--hide-scrollbars",
     "--no-proxy-server", "--remote-debugging-port=0", "--js-flags=--expose-gc",
-    # Of a browser that nobody sees, too, timers are to go as of one that is seen.
+    # The timers of a headless browser are to run as those of a visible one.
     "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
     "--disable-backgrounding-occluded-windows",
 ]
@@ -112,7 +112,7 @@ class Page:
             return message["result"]
 
     def evaluate(self, expression):
-        """The value of an expression in the page; of a promise what it comes to."""
+        """Returns the value of an expression in the page; for a promise its result."""
         result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True,
                            returnByValue=True)
         if "exceptionDetails" in result:

@@ -6,8 +6,8 @@ under `second-hit` with each key asked for once before.
     row("4.2.1", "s-maxage beats max-age", miss(Cache_Control="max-age=600, s-maxage=0"), miss())
 
 A step says how the proxy must treat the request: `miss` (the origin is asked, not conditionally),
-`hit` (it is not asked), `valid` (it is asked whether what is stored is still good). A body is
-unique to the step that sent it, so a hit tells which response it came from.
+`hit` (it is not asked), `valid` (it validates the stored response). A body is unique to the step
+that sent it, so a hit tells which response it came from.
 """
 
 import concurrent.futures

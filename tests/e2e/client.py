@@ -1,4 +1,4 @@
-"""A client that sends exactly the bytes it is told and reads responses strictly."""
+"""A client that sends exactly the given bytes and reads responses strictly."""
 
 import collections
 import socket

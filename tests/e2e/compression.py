@@ -1,5 +1,5 @@
-"""What the tests of compression share: texts with versions, an origin that sends them, and a proxy
-that compresses."""
+"""Shared parts of the tests of compression: texts with versions, an origin that sends them, and a
+proxy that compresses."""
 
 import functools
 import random

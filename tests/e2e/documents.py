@@ -9,7 +9,7 @@ class Example:
 
     def __init__(self, command, place):
         self.command, self.place, self.printed, self.status = command, place, "", 0
-        self.interrupt = ""  # what the progress shows when it is interrupted
+        self.interrupt = ""  # the progress line when it is interrupted
 
 
 def blocks_of(document, language):

@@ -16,7 +16,7 @@ class EncoreFilter:
             raise unittest.SkipTest("ENCORE_FILTER does not name the program")
 
     def ended(self, *words, keys=(), **options):
-        """What has become of a command line, given these keys on standard input."""
+        """Returns the ended process of a command line, given these keys on standard input."""
         text = keys if isinstance(keys, bytes) else "".join(f"{key}\n" for key in keys).encode()
         options.setdefault("stdout", subprocess.PIPE)
         return subprocess.run([self.program, *map(str, words)], input=text, stderr=subprocess.PIPE,
@@ -24,7 +24,7 @@ class EncoreFilter:
                               check=False, **options)
 
     def run(self, *words, keys=(), status=0):
-        """What it prints; fails where it exits otherwise."""
+        """Returns its output; fails if it exits otherwise."""
         ended = self.ended(*words, keys=keys)
         self.case.assertEqual(status, ended.returncode, ended.stderr.decode())
         return ended.stdout.decode()

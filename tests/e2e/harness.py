@@ -1,4 +1,4 @@
-"""What the tests share: a temporary directory, free ports, and encore as a process under test.
+"""Shared parts of the tests: a temporary directory, free ports, and encore as a process under test.
 
 Everything listens on loopback at free ports and is stopped, by its own process id, when the test
 ends. `eventually` polls a condition; nothing sleeps for a fixed time and hopes.
@@ -27,7 +27,7 @@ MEMCHECK = bool(os.environ.get("ENCORE_MEMCHECK"))
 if MEMCHECK and "ENCORE_BARE" not in os.environ:
     os.environ["ENCORE_BARE"] = os.environ["ENCORE"]
     os.environ["ENCORE"] = str(pathlib.Path(__file__).with_name("memcheck"))
-# What a time limit of a test is to be multiplied with.
+# Factor for a test's time limits.
 SLOWDOWN = 4 if MEMCHECK else 1
 # Seconds until what must come counts as never; generous, for sanitizers are slow.
 DEADLINE = float(os.environ.get("ENCORE_E2E_DEADLINE", 60 * SLOWDOWN))
@@ -41,8 +41,8 @@ claimed_ports = []
 
 
 def claim_port(port):
-    """Whether this port is from now on, until this process ends, for none but who asks now: a name
-    stands for it that one socket of the machine can have."""
+    """Returns true if this port is reserved for the caller from now on, until this process ends: a
+    name represents it that only one socket of the machine can have."""
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         claim.bind(f"\0encore-test-port-{port}")
@@ -324,7 +324,7 @@ class Encore:
         if self.process is None:
             return
         process, self.process = self.process, None
-        # A second signal would end a drain at once.
+        # A second signal would end a drain immediately.
         if process.poll() is None and process is not self.ending:
             process.terminate()
         try:

@@ -148,7 +148,7 @@ def encode(fields):
 class Stream:
     def __init__(self):
         self.interim = []      # fields of each
-        self.fields = None     # of the response
+        self.fields = None     # fields of the response
         self.trailers = None
         self.body = b""
         self.ended = False     # wholly
@@ -169,7 +169,7 @@ class Stream:
 
 
 class Http2Client:
-    """Sends what it is told; windows are given back at once unless `window` is None."""
+    """Sends the given frames; windows are returned immediately unless `window` is None."""
 
     def __init__(self, port, context=None, name="www.example", settings=(), window="auto",
                  scheme=None, receive_buffer=None, sock=None):
@@ -190,7 +190,7 @@ class Http2Client:
         self.goaways = []      # (last stream, code, reason)
         self.next_id = 1
         self.send_window = 65535
-        self.first_window = 65535  # of streams
+        self.first_window = 65535  # window of streams
         self.acknowledged = 0
         self.ended = False
         self.block = None

@@ -1,5 +1,6 @@
-"""What the tests of interception share: an authority made by encore ca create, an origin behind
-names of the test's own, a proxy that decrypts some of them, and clients that trust it or do not."""
+"""Shared parts of the tests of interception: an authority made by encore ca create, an origin
+behind names of the test's own, a proxy that decrypts some of them, and clients that trust it or do
+not."""
 
 import socket
 import ssl
@@ -46,7 +47,7 @@ class RawServer:
 
 
 class Inside(Client):
-    """A client inside a CONNECT: TLS with whoever answers there."""
+    """A client inside a CONNECT: TLS with the server that responds there."""
 
     def __init__(self, port, host, origin_port, context, source=None, sni=None, fields=()):
         super().__init__(port, source=source)
@@ -93,7 +94,7 @@ class InterceptCase(Case):
         self.home = self.directory / "authority"
 
     def create(self, *hosts, any_host=False):
-        """The authority that clients are told to trust."""
+        """The authority that clients trust."""
         words = [word for host in hosts for word in ("--host", host)]
         self.ca("create", "--out", self.home, *words, *(["--any-host"] if any_host else []))
         return self.home / "ca.crt"
@@ -136,11 +137,11 @@ class InterceptCase(Case):
         return self.encore(**self.settings(*origins, **sections))
 
     def trusting(self):
-        """Of a client that was told of our authority, and of nothing else."""
+        """Returns the context of a client that trusts our authority, and nothing else."""
         return ssl.create_default_context(cafile=self.home / "ca.crt")
 
     def unprepared(self):
-        """Of one that trusts the public's alone."""
+        """Returns the context of a client that trusts only the public authorities."""
         return ssl.create_default_context(cafile=self.public.certificate)
 
     def is_spliced(self, encore, origin):

@@ -1,5 +1,5 @@
-"""What the tests of /metrics share: its samples and families, the expressions of dashboard and
-alerts, and a Prometheus that looks on."""
+"""Shared parts of the tests of /metrics: its samples and families, the expressions of dashboard and
+alerts, and a Prometheus that scrapes."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ ALERTS = MONITORING / "encore-alerts.yml"
 DASHBOARD = MONITORING / "encore-dashboard.json"
 
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-# What Prometheus adds to each sample by itself.
+# Labels that Prometheus itself adds to each sample.
 SCRAPED = {"job", "instance"}
 
 

@@ -12,7 +12,7 @@ class NameServer:
     def __init__(self, case):
         self.answers = {}  # name -> list of lists of IPv4 addresses
         self.asked = []  # names of the A questions
-        self.over_tcp = []  # of these
+        self.over_tcp = []  # those over TCP
         self.truncated = set()  # names whose UDP answers are cut short
         self.silent = set()
         self.ttl = 0
@@ -32,7 +32,7 @@ class NameServer:
             udp, tcp = (socket.socket(socket.AF_INET, kind)
                         for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM))
             udp.bind(("127.0.0.1", 0))
-            # What a test asks at once is not to be lost.
+            # Many concurrent questions of a test must not be lost.
             udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
             try:
                 tcp.bind(udp.getsockname())

@@ -51,7 +51,7 @@ class Recipe(Encore):
 
 
 class Mirrored:
-    """What encore's only origin, an nginx, has answered since this was made or marked."""
+    """The responses of encore's only origin, an nginx, since this was made or marked."""
 
     def __init__(self, nginx, encore):
         self.nginx, self.encore = nginx, encore

@@ -95,7 +95,7 @@ class Clients:
                     self.failed.append(fault)
 
     def served_by(self, server):
-        """How much was asked of it, as far as nobody could have had it from the cache."""
+        """Returns how many requests it received that could not have been cache hits."""
         with self.lock:
             return self.by_server.get(server.name, 0)
 

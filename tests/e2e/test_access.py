@@ -1,4 +1,5 @@
-"""Who may use a listener and for what, and how often: at each limit and one past it."""
+"""The clients that may use a listener, the permitted requests, and their rates: at each limit and
+one past it."""
 
 import unittest
 
@@ -35,7 +36,7 @@ class Lists(Access):
         self.assertEqual([200, 403, 200, 403],
                          [status(encore.port, "/", source=f"127.0.0.{n}") for n in (1, 2, 3, 4)])
         self.assertEqual(2, encore.metrics()["encore_access_denied_total"])
-        # What is stored is no way around it.
+        # A stored response does not bypass it.
         self.assertEqual(1, self.origin.count())
 
     def test_the_client_is_whom_a_trusted_proxy_names(self):
@@ -45,7 +46,7 @@ class Lists(Access):
         self.assertEqual([200, 403, 403, 200],
                          [asked("192.0.2.1"), asked("192.0.2.2"), asked("192.0.2.1, 192.0.2.2"),
                           asked("192.0.2.2, 192.0.2.1")])
-        # Who cannot be told is no one that was let in; and nobody speaks for himself.
+        # An unknown client is not an admitted one; and no client vouches for itself.
         self.assertEqual([403, 403], [asked("unknown"), asked("127.0.0.1, x")])
         self.assertEqual(200, asked("192.0.2.2", source="127.0.0.7"))
 
@@ -138,7 +139,7 @@ class Lists(Access):
             self.assertTrue(client.at_end())
         forward = self.forward({"deny_hosts": ["127.0.0.1"]}, forward={"connect_ports": [443]})
         with Client(forward.port) as client:
-            # What stands behind was meant for the tunnel's other end.
+            # Bytes after it were meant for the tunnel's other end.
             client.send("CONNECT 127.0.0.1:443 HTTP/1.1\r\nHost: a\r\n\r\n" + smuggled)
             self.assertEqual(403, client.read_response("CONNECT").status)
             self.assertTrue(client.at_end())

@@ -1,5 +1,5 @@
-"""What the access log says of requests, in each format; what it keeps to itself; and what is said on
-standard error of what could not be reached."""
+"""The access log's records of requests, in each format; data that it leaves out; and the messages
+on standard error about failed connections."""
 
 import json
 import re

@@ -117,7 +117,7 @@ class Admin(Case):
 
 
 class Access(Case):
-    """Whom the admin listener answers, and what takes the token."""
+    """The clients that the admin listener serves, and the requests that need the token."""
 
     TOKEN = "0123456789abcdef-token"
 
@@ -167,7 +167,7 @@ class Access(Case):
             with Client(encore.admin_port) as client:
                 client.send(head)
                 self.assertTrue(client.read_until(b"\r\n").endswith(b" 200 OK"), head)
-        # A drain is told, as long as it lasts.
+        # A drain is reported as long as it lasts.
         origin = Origin(self, default=lambda exchange: exchange.wait(threading.Event()))
         with Client(encore.port) as held:
             held.send(f"GET {origin.url('/held')} HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -11,7 +11,7 @@ from client import Client, NoResponse, field
 from harness import Case, eventually, sanitized
 
 TOKEN = "0123456789abcdef.the-token"
-CONNECTIONS_MAX = 256  # of the listener
+CONNECTIONS_MAX = 256  # limit of the listener
 
 
 class AdminClients(Case):

@@ -8,7 +8,7 @@ from origin import Origin, fresh, response
 
 OK = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\n"
 
-# (what, bytes): the head cannot be trusted, the client gets 502.
+# (name, bytes): the head cannot be trusted, the client gets 502.
 REFUSED = [
     ("length and transfer coding",
      OK + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"),
@@ -38,7 +38,7 @@ REFUSED = [
     ("a switch of protocol not asked for", "HTTP/1.1 101 Switching Protocols\r\n\r\n"),
 ]
 
-# (what, bytes): the head is good, the body is not; the client must see that it is not whole.
+# (name, bytes): the head is good, the body is not; the client must see that it is not whole.
 BROKEN = [
     ("a body too short", OK + "Content-Length: 10\r\n\r\nhello"),
     ("chunks that end early", OK + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"),
@@ -119,7 +119,7 @@ class BadResponses(Case):
             with Client(self.encore_process.port, receive_buffer=4096) as client:
                 client.request(self.origin.url("/big"))
                 client.request(self.origin.url("/cut"))
-                # Nothing is read before the proxy has given up the second.
+                # Nothing is read before the proxy has aborted the second.
                 eventually(lambda n=number: self.encore_process.outcomes().get("origin-aborted", 0)
                            == n + 1, "the second is cut")
                 self.assertEqual(body, client.read_response().body)

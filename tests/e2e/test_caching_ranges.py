@@ -27,7 +27,7 @@ def is_new_boundary(content_type):
 
 
 def part(first, last, length=10, tag='"a"', **more):
-    """What an origin answers to a range of the ten bytes."""
+    """Returns an origin's response to a range of the ten bytes."""
     fields = {"Cache_Control": "max-age=600", "ETag": tag, **more}
     return {"status": 206, "body": "0123456789"[first:last + 1],
             "Content_Range": f"bytes {first}-{last}/{length}", **fields}

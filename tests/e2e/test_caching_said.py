@@ -1,4 +1,4 @@
-"""What is said of it: Cache-Status (RFC 9211), and what configuration changes."""
+"""Reports: Cache-Status (RFC 9211), and the effects of configuration."""
 
 import email.utils
 import itertools
@@ -283,7 +283,7 @@ BEGAN = email.utils.formatdate(usegmt=True)
 
 
 def pages(exchange):
-    """What an origin may answer: all of it the same each time, to the byte."""
+    """An origin's possible responses: the same each time, to the byte."""
     asked = dict(exchange.request.fields)
     path = exchange.request.target.partition("?")[0]
     given = {"Date": BEGAN, "Cache_Control": "max-age=6000", "ETag": '"a"', "Age": "3",
@@ -337,9 +337,9 @@ class Hidden(Case):
         self.assertEqual([], self.differences(encore, origin, "hidden"))
         said = field(get(encore.port, origin.url("/new")), "Cache-Status")
         self.assertEqual("encore; fwd=uri-miss", said)
-        # Who runs it sees what is hidden from its clients.
+        # The operator sees the parts that are hidden from clients.
         records = encore.access_records(2 * len(self.ASKED) + 1)
-        # A HEAD, a 304 and what is no whole are let in, and not stored.
+        # A HEAD, a 304 and incomplete responses are admitted, and not stored.
         outcomes = ["second-request" if record.get("detail") == "not-stored" else record["outcome"]
                     for record in records]
         self.assertEqual([len(self.ASKED) + 1, len(self.ASKED)],
@@ -369,7 +369,7 @@ class Hidden(Case):
 
 
 class SecondHit(Case):
-    """What counts as a request, and what is asked of the origin before the answer is known."""
+    """The requests that count, and those sent to the origin before the response is known."""
 
     def setUp(self):
         super().setUp()

@@ -1,4 +1,4 @@
-"""What is stored (RFC 9111 3), and what is stored of it (3.1)."""
+"""The responses that are stored (RFC 9111 3), and their stored parts (3.1)."""
 
 from caching import Step, Table, cases, date, hit, miss, refused, valid
 from origin import Closed

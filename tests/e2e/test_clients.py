@@ -1,5 +1,5 @@
-"""Who the client is, behind real proxies: HAProxy with the PROXY protocol, nginx with
-X-Forwarded-For. And what origins are told of it."""
+"""The client's identity behind real proxies: HAProxy with the PROXY protocol, nginx with
+X-Forwarded-For. And the fields that origins receive about it."""
 
 import unittest
 
@@ -38,7 +38,7 @@ class Clients(Case):
             **sections)
 
     def told(self, name, path=None):
-        """What the origin was told last in this field."""
+        """Returns the value that the origin last received in this field."""
         head = self.origin.last(path)
         return [value for field, value in head.fields if field.lower() == name]
 
@@ -126,7 +126,7 @@ class ProxyProtocol(Clients):
             self.assertEqual(200, client.read_response().status)
 
     def test_nobody_becomes_loopback_by_what_is_said_of_him(self):
-        # Whoever asks is on loopback here and might reach the origin; whom it names may not.
+        # The peer is on loopback here and might reach the origin; the client that it names may not.
         encore = self.forward({"proxy_protocol": True, "trusted_proxies": [LOCAL]},
                               forward={"allow_clients": ["0.0.0.0/0", "::/0"]})
         ask = ASK.format(self.origin.authority + "/")

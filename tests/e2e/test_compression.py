@@ -1,4 +1,4 @@
-"""What is compressed at the proxy, for whom, and what stays as it is."""
+"""The responses that the proxy compresses, for which clients, and those that stay unchanged."""
 
 import random
 import re
@@ -82,7 +82,7 @@ class Codings(CompressionCase):
 
 
 class Left(CompressionCase):
-    """What is left as it is."""
+    """Responses that stay unchanged."""
 
     def one(self, made, *codings, **options):
         self.origin.routes["/it"] = made

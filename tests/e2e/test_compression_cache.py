@@ -1,5 +1,5 @@
 """Coded forms stay with what they are made from: over purges, validations, reloads and evictions,
-on disk and in memory, for any number of clients at once."""
+on disk and in memory, for any number of concurrent clients."""
 
 import concurrent.futures
 import http.client
@@ -136,7 +136,7 @@ class Together(CompressionCase):
                 release.set()
                 for coding, future in asked:
                     self.check(name, future.result(), coding)
-                # And once more of what is stored now, and has no forms yet.
+                # And once more for the response stored now, which has no forms yet.
                 asked = [(coding, pool.submit(self.get, name, *([coding] if coding else [])))
                          for coding in [*CODINGS, None] * 5]
                 for coding, future in asked:
@@ -152,7 +152,7 @@ class Together(CompressionCase):
         self.assertLess(self.metric("cache_objects"), 60)
         for name in names:
             self.check(name, self.get(name, "gzip"), "gzip")
-        # Of the last ones the forms are there.
+        # The last ones have their forms.
         self.check(names[-1], self.get(names[-1], "gzip"), "gzip")
         before = self.work("gzip")[1]
         self.check(names[-1], self.get(names[-1], "gzip"), "gzip")

@@ -17,8 +17,8 @@ from origin import Origin, fresh
 
 class Disk(Case):
     def start_limited(self, encore, blocks):
-        """Starts encore so that no file grows beyond so many blocks of 512 bytes: what it is told
-        then is what a full disk tells it, EFBIG for ENOSPC."""
+        """Starts encore so that no file grows beyond N blocks of 512 bytes: its writes then fail as
+        on a full disk, with EFBIG for ENOSPC."""
         encore.write_config()
         with open(encore.output_path, "ab") as output:
             encore.process = subprocess.Popen(

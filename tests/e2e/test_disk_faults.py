@@ -139,7 +139,7 @@ class Reads(TwoDisks):
             self.assertEqual(0, self.value("offline", 1))
             self.assertGreater(self.ask_all(names), len(names) / 2)
         self.assertRegex(self.proxy.output(), r"disk \S+disk-0: .*out of service")
-        # What changes meanwhile and was purged must not come back with the disk.
+        # Objects that change meanwhile and were purged must not return with the disk.
         changed = names[::10]
         for name in changed:
             self.versions[name] = 2
@@ -169,7 +169,7 @@ class Writes(TwoDisks):
                 self.versions[name] = 2
             done = [name for name in purged if self.purge_url(name)]
             self.ask_all(set(before) - (set(purged) - set(done)))
-        # What was answered as purged never comes back; of the others nobody was told so.
+        # An object whose purge was confirmed never returns; the others had no confirmation.
         self.start_again(signal.SIGKILL)
         self.ask_all(done)
         for name in before + after:
@@ -205,7 +205,7 @@ class Slow(TwoDisks):
         self.start_again()
         with self.failing("pread64,preadv", 0, f"delay_enter={3 * SLOWDOWN}s"):
             self.ask_all(names[:12])
-            # Of half of them the record lies there: the origin was asked, after a second.
+            # Half of them have their record there: the origin was asked, after a second.
             again = [name for name in names[:12] if self.asked[name] > 1]
         self.assertGreaterEqual(len(again), 2)
         self.assertGreater(self.ask_all(names), 100)
@@ -232,7 +232,7 @@ class FullFileSystem(TwoDisks):
             self.assertNotEqual(0, ended.returncode, said)
             self.assertRegex(said, re.escape(str(self.paths[0])) + r".*(room|space)")
             self.assertEqual([], os.listdir(small))
-        # What fits is served from there.
+        # Objects that fit are served from there.
         self.proxy.sections["disk"][0]["size"] = "6MiB"
         self.proxy.start()
         names = self.fill(100)

@@ -285,7 +285,7 @@ class Large(LargeCase):
                 options = {"fields": [("Range", f"bytes={begin}-")]} if begin else {}
                 answer = self.get(name, **options)
                 self.assertEqual(content(name, 1, 18 * MIB)[begin:], answer.body)
-            except BaseException as error:  # of an assertion, too: the test tells it
+            except BaseException as error:  # also an assertion: the test reports it
                 wrong.append(error)
         threads = [threading.Thread(target=ask, args=(rng.choice((0, rng.randrange(18 * MIB))),))
                    for _ in range(8)]

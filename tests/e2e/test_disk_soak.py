@@ -19,10 +19,10 @@ KIB, MIB = 1 << 10, 1 << 20
 SIZES = [0, 900, 9000, 40 * KIB, 70000, 300000, 5 * MIB, 9 * MIB]
 WEIGHTS = [2, 10, 10, 8, 8, 4, 1, 1]
 CLIENTS = 6
-STEPS = 60  # of each client, where no time is given
+STEPS = 60  # steps of each client, if no time is given
 MEMORY = 32 * MIB
-# Beside the cache: what waits for the disk (64 MiB), what is on its way, and the program itself,
-# to which the address sanitizer adds what it keeps of freed memory.
+# Memory in addition to the cache: records that wait for the disk (64 MiB), bytes on their way, and
+# the program itself, to which the address sanitizer adds its quarantine of freed memory.
 BESIDE = 64 * MIB + CLIENTS * 8 * MIB + 64 * MIB
 SANITIZER = 512 * MIB
 DESCRIPTORS = 100
@@ -102,8 +102,8 @@ class Soak(LargeCase):
         seconds = float(os.environ.get("DISK_SOAK_SECONDS", 0))
         seed = int(os.environ.get("DISK_SEED", random.randrange(10**9)))
         rng = random.Random(seed)
-        # So small a disk that it turns again and again; a quarter of it is what all clients read of
-        # large bodies at once.
+        # A disk so small that it turns again and again; all clients together read a quarter of it
+        # in large bodies at any time.
         self.start_proxy(size="320MiB", memory=f"{MEMORY}B")
         names = [f"/s/{i}-{rng.choices(SIZES, WEIGHTS)[0]}" for i in range(3000 if seconds else 150)]
         until = time.monotonic() + seconds
@@ -125,7 +125,7 @@ class Soak(LargeCase):
         self.assertLess(max(seen["descriptors"]), DESCRIPTORS, f"seed {seed}")
         self.assertLess(max(seen["waiting"]), 2 * 64 * MIB, f"seed {seed}")
         if seconds:
-            # What grows for ever would be seen between the halves.
+            # Memory that grows for ever would show between the halves.
             half = len(seen["resident"]) // 2
             early = max(seen["resident"][half // 2:half])
             self.assertLess(max(seen["resident"][half:]), 1.2 * early + 16 * MIB, f"seed {seed}")

@@ -1,5 +1,5 @@
-"""The disk tier: what is stored is found on disk when memory has let it go, after a restart, and
-after a kill; what was purged never is."""
+"""The disk tier: a stored object is found on disk after memory has evicted it, after a restart, and
+after a kill; a purged one never is."""
 
 import http.client
 import os
@@ -294,7 +294,7 @@ class Tier(DiskCase):
                 for name in names:
                     self.check(name, self.get(name))
                 eventually(self.is_written, "what waits is on disk")
-        # What is beyond its end has gone, with a start behind the one that gave it up.
+        # The bytes beyond its end are freed one start after the start that gave them up.
         self.restart()
         self.assertLess(os.path.getsize(self.path), 9 << 20)
 
@@ -309,7 +309,7 @@ class Tier(DiskCase):
         def ask():
             try:
                 self.check(name, self.get(name))
-            except BaseException as error:  # of an assertion, too: the test tells it
+            except BaseException as error:  # also an assertion: the test reports it
                 wrong.append(error)
         threads = [threading.Thread(target=ask) for _ in range(16)]
         for each in threads:
@@ -434,7 +434,7 @@ class Purged(DiskCase):
 class Histories(DiskCase):
     """Random requests, purges, changes, restarts and kills. An answer is never older than the last
     purge of its name, nor, as long as the process lives, than what was shown before. A start may
-    find what had been given up for room."""
+    find objects that had been dropped for space."""
 
     def test_random_histories(self):
         seed = int(os.environ.get("DISK_SEED", random.randrange(10**9)))
@@ -476,7 +476,7 @@ class Histories(DiskCase):
 
 class Refusals(DiskCase):
     def refused(self, *arguments):
-        """What encore says that cannot start with this config."""
+        """Returns the message of an encore that cannot start with this config."""
         ended = self.run_client([self.proxy.program, "--config", self.proxy.config_path, *arguments],
                                 check=False)
         self.assertNotEqual(0, ended.returncode)

@@ -1,4 +1,4 @@
-"""What a stop waits for, and what not: silence, and who asks twice."""
+"""Requests that a stop waits for, and others: silence, and a second stop."""
 
 import os
 import select
@@ -34,7 +34,7 @@ class Drain(HalfwayCase):
                 client.read_exactly(100_000)
 
     def silent_client(self, encore, kind, origin, echo):
-        """A client with something under way on which nothing moves."""
+        """A client with a request in progress on which nothing moves."""
         client = Client(encore.port)
         self.addCleanup(client.close)
         if kind == "tunnel":
@@ -76,7 +76,7 @@ class Drain(HalfwayCase):
         eventually(lambda: "draining" in encore.output(), "the drain has begun")
         waiting = dict(silent)
         while waiting:
-            # As long as anything is asked of it, this one lives.
+            # This one lives as long as requests arrive.
             lively.send("ping")
             self.assertEqual(b"ping", lively.read_exactly(4))
             for kind, client in list(waiting.items()):

@@ -25,7 +25,7 @@ class EarlyOrigin:
     def __init__(self, case, answer, then="read", early=EARLY):
         self.answer, self.then, self.early = answer, then, early
         self.received = []  # bytes of content of each POST, as they stand
-        self.whole = threading.Event()  # the content of one has come to its end
+        self.whole = threading.Event()  # the content of one is complete
         self.connections = 0
         self.go_on = threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0))

@@ -38,7 +38,7 @@ class Program(Case):
                          ended.stderr)
 
     def peak_bytes(self, *words):
-        """What the program holds at most, beyond what it takes for a small filter."""
+        """Returns the program's peak memory, beyond that for a small filter."""
         def peak(*command):
             with subprocess.Popen([self.filter.program, *command], cwd=self.directory,
                                   stdout=subprocess.DEVNULL, env=clean_environment()) as process:
@@ -207,7 +207,7 @@ class Program(Case):
                       None)
         if not strace:
             self.skipTest("strace is not installed")
-        # The signal comes with the call that syncs what has been written beside the file.
+        # The signal arrives in the call that syncs the new file next to the old one.
         ended = subprocess.run(
             [strace, "-f", "-qq", "-o", "trace", "-e", "trace=fsync", "-e", "inject=fsync:signal=INT",
              self.filter.program, "add", "f"], input=b"x\n", cwd=self.directory, check=False,

@@ -61,7 +61,7 @@ class Examples(Case):
             for line in self.helps(command)[1]:
                 with self.subTest(line):
                     self.assertIn("encore-filter ", line)
-                    # What it is fetched from is not there: test_encore_filter.py has servers.
+                    # Its source is not there: test_encore_filter.py has servers.
                     ended = self.shell(line)
                     self.assertEqual(2 if command == "fetch" else 0, ended.returncode,
                                      ended.stderr)

@@ -1,5 +1,6 @@
-"""`encore explain URL` and /api/explain of a running proxy: what is stored of a key, what the filter
-knows, what would happen now and what happened lately; and that asking changes nothing of it."""
+"""`encore explain URL` and /api/explain of a running proxy: the stored variants of a key, the
+filter's knowledge, the present and the latest outcomes; and that the question changes none of
+it."""
 
 import base64
 import hashlib
@@ -38,7 +39,7 @@ class Explained(Case):
         return ended.stdout, ended.stderr
 
     def lately(self, proxy, url, outcome):
-        """Of a request that is answered, but perhaps not recorded yet."""
+        """Returns the record of a request, which may come after its response."""
         def noted():
             found = [each for each in self.api(proxy, url)["lately"] if each["outcome"] == outcome]
             return found and found[0]
@@ -140,7 +141,7 @@ class Live(Explained):
                 self.assertEqual("hit", said["now"]["kind"])
                 self.assertIn("Accept-Encoding: ", said["now"]["text"])
                 self.assertTrue(said["stored"][0]["selected"])
-                # A request that names one is told of that alone.
+                # The report for a request that names one covers that alone.
                 named = self.api(proxy, url, header="Accept-Encoding: zstd")
                 self.assertEqual("miss", named["now"]["kind"])
 
@@ -206,7 +207,7 @@ class Live(Explained):
         self.assertEqual("stale", self.api(proxy, origin.url("/swr"))["now"]["kind"])
         said = self.api(proxy, origin.url("/gone"))
         self.assertEqual(("hit", 404), (said["now"]["kind"], said["stored"][0]["status"]))
-        # A client's own wish is heard where the proxy hears it.
+        # A client's own directive applies if the proxy honours it.
         said = self.api(proxy, origin.url("/purged"), header="Cache-Control: no-cache")
         self.assertEqual(("validate", "validated at its origin, as the client asks"),
                          (said["now"]["kind"], said["now"]["text"]))
@@ -287,7 +288,7 @@ class Live(Explained):
         said = self.api(proxy, url, listener=reverse)
         self.assertEqual("hit", said["now"]["kind"])
         self.assertIn(f"site.test / -> ", " ".join(line["text"] for line in said["configuration"]))
-        # What the one stores is not the other's.
+        # Objects of one are not the other's.
         self.assertEqual("miss", self.api(proxy, url, listener=forward)["now"]["kind"])
         text, _ = self.cli(proxy, url, "--listener", reverse)
         self.assertRegex(text, r"(?m)^now             hit, fresh for ")
@@ -295,7 +296,7 @@ class Live(Explained):
                       self.api(proxy, "http://other.test/", listener=reverse)["configuration"])
 
     def test_who_asks_while_all_changes_gets_an_answer(self):
-        """Clients on the same URLs, purges and reloads under way: each answer is whole."""
+        """Clients on the same URLs, during purges and reloads: each response is whole."""
         origin = Origin(self, {"/v": by_encoding}, default=lambda x: x.send(fresh(b"y" * 3000, 600)))
         proxy = self.encore(cache={"memory": "1MiB"}, admission={"policy": "always"})
         stop, faults = threading.Event(), []

@@ -22,7 +22,7 @@ HOUR = "%Y/%m/%d/%H"
 
 
 class Hour:
-    """What a client makes of an hour's filter in JSON: all that it takes is SHA-1."""
+    """A client's use of an hour's filter in JSON: SHA-1 is enough."""
 
     def __init__(self, text):
         self.facts = json.loads(text)
@@ -273,7 +273,7 @@ class Resource(FiltersCase):
 
 
 class Resident(FiltersCase):
-    """What the cache holds: kept up as things come and go."""
+    """The cache's contents: updated as objects come and go."""
 
     def resident(self):
         # It is made once a second at most.
@@ -376,7 +376,7 @@ class Poller(FiltersCase):
 
 class Documented(FiltersCase):
     def test_the_figures_of_the_document_are_those_of_the_program(self):
-        """What curl shows there, but for the time."""
+        """The output of curl there, except the time."""
         document = (pathlib.Path(__file__).parents[2] / "docs" / "FILTERS.md").read_text()
         self.start_all(pages=20)
         for i in range(20):

@@ -14,9 +14,9 @@ from origin import Origin, fresh
 from squid import Squid
 
 HELD, ASKED, OTHERS = 20000, 1000, 2000
-# Squid 5.7 does not see what comes in the first page of its reply as it was sent: of a digest of 625
-# bytes, all of whose bits are right, it predicted 171 of 1,000 URLs. Whoever wants to know what it
-# makes of a digest looks at URLs whose bits all lie behind that.
+# Squid 5.7 misreads the first page of its own reply: with a digest of 625 bytes, all of whose bits
+# are right, it predicted 171 of 1,000 URLs. To see how it reads a digest, use URLs whose bits all
+# lie behind that page.
 PAGE = 4096
 SQUID_EXTRA = """
 cache_peer 127.0.0.1 sibling {port} 0 no-query proxy-only name=encore
@@ -77,7 +77,7 @@ class SquidSibling(Case):
         self.ask(squid.port, others)
 
         predicted = [line for line in squid.log().splitlines() if "adding CD_SIBLING_HIT" in line]
-        # What is predicted in vain is counted where it arrives, and costs a 504.
+        # A wrong prediction is counted where it arrives, and costs a 504.
         in_vain = self.proxy.outcomes().get("only-if-cached", 0)
         self.assertEqual(ASKED + in_vain, len(predicted))
         fill = sum(bin(byte).count("1") for byte in mask[PAGE:]) / (8 * len(mask[PAGE:]))

@@ -1,4 +1,5 @@
-"""What passes through and what ends at the proxy: fields, interim responses, trailers, loops."""
+"""Fields, interim responses, trailers and loops: which pass through the proxy and which end
+there."""
 
 import threading
 import unittest

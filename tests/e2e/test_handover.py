@@ -1,4 +1,5 @@
-"""The hand-over of the admission memory: a node that starts cold knows what its neighbour saw."""
+"""The hand-over of the admission memory: a node that starts cold knows the requests that its peer
+saw."""
 
 import contextlib
 import http.client
@@ -64,7 +65,7 @@ class HandoverCase(Case):
             return response.status, response.read()
 
     def ask_all(self, node, objects=range(OBJECTS)):
-        """What Cache-Status says of each object, asked for once."""
+        """Returns the Cache-Status of each object, requested once."""
         with Client(node.port) as client:
             return [field(client.ask(self.origin.url(f"/object/{i}")), "cache-status")
                     for i in objects]

@@ -95,7 +95,7 @@ class Pipelines(Case):
                 self.assertTrue(client.at_end())
 
     def test_answers_out_of_the_store_keep_their_order_to_the_end(self):
-        # HEAD and conditional requests are answered at once, but not in the way of plain hits.
+        # HEAD and conditional requests are answered immediately, but not on the path of plain hits.
         encore = self.encore()
         stored(encore, self.origin, "/small")
         url, host = self.origin.url("/small"), self.origin.authority

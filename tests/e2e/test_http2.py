@@ -277,7 +277,7 @@ class Content(Http2Case):
                     sent += 16384
             except TimeoutError:
                 pass
-            self.assertLess(sent, 32 << 20)  # what kernels take, and a window
+            self.assertLess(sent, 32 << 20)  # the kernels' buffers, and a window
 
 
 class Many(Http2Case):

@@ -233,7 +233,7 @@ class BesideOthers(Http2Case):
 
 
 class Downgrades(Http2Case):
-    """What would be another request, or two of them, as text of HTTP/1.1."""
+    """Requests that would be another request, or two of them, as text of HTTP/1.1."""
 
     def setUp(self):
         super().setUp()

@@ -360,7 +360,7 @@ class Operated(InterceptCase):
             client.send("GET /ca.crt HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             body = client.read_response().body
             self.assertEqual((self.home / "ca.crt").read_bytes(), body)
-        # What is asked of an origin by that path is its own.
+        # A request to an origin by that path belongs to the origin.
         self.assertEqual(b"packages", self.inside(encore, origin).get("/ca.crt").body)
         for path in ("/ca.key", "/ca.crt/", "/x"):
             with Client(encore.port) as client:
@@ -392,7 +392,8 @@ class Operated(InterceptCase):
 
         eventually(is_spliced, "the reload is in force")
         self.assertEqual(200, client.get("/").status)
-        # Of a host that is named no more nothing is read from then on, and its client is told so.
+        # The proxy reads nothing more from a host that is no longer listed, and its client is
+        # notified.
         answer = former.get("/again")
         self.assertEqual(421, answer.status)
         self.assertIn("detail=no-longer-decrypted", field(answer, "Cache-Status"))
@@ -416,7 +417,7 @@ class Operated(InterceptCase):
         self.ca("renew", self.home, "--days", "20")
         encore.signal(1)
         eventually(lambda: self.serial(self.inside(encore, origin)) != self.serial(client), "it is")
-        # Who has the old certificate takes what is signed now, for the key is the same.
+        # A client with the old certificate accepts new signatures, for the key is the same.
         self.assertEqual(200, self.inside(encore, origin, old).get("/").status)
 
     def test_an_authority_below_a_root_is_shown_with_what_signs(self):

@@ -142,7 +142,7 @@ class Tools(InterceptCase):
         clone("second", self.home / "ca.crt")
         self.assertEqual((work / "data").read_bytes(),
                          (self.directory / "second" / "data").read_bytes())
-        # What git asks for with Pragma: no-cache is asked for again, objects are not.
+        # Requests of git with Pragma: no-cache are sent again, objects are not.
         self.assertLess(origin.count(), 2 * before)
         self.assertNotEqual(0, clone("third", self.public.certificate, check=False).returncode)
         clone("fourth", self.public.certificate)
@@ -197,7 +197,7 @@ class Tools(InterceptCase):
         install("fourth", self.public.certificate)
 
     def browse(self, encore, url, *certificates):
-        """What a fresh Chromium shows, that was told to trust these."""
+        """Returns the page of a fresh Chromium that trusts these certificates."""
         browser = find_program("chromium") or find_program("google-chrome")
         certutil = find_program("certutil")
         if not browser or not certutil:

@@ -1,5 +1,5 @@
-"""What is not decrypted, and what peers do that mean no good: clients that do not trust us or say
-something else, half a ClientHello, garbage, many names, ends between two bytes."""
+"""Connections that are not decrypted, and hostile peers: clients that do not trust us or speak
+another protocol, half a ClientHello, garbage, many names, ends between two bytes."""
 
 import contextlib
 import os
@@ -182,13 +182,13 @@ class Rejected(InterceptCase):
         used = self.inside(encore, origin)
         self.assertEqual(200, used.get("/").status)
         beside = self.inside(encore, origin)
-        # All at once, and more than one: it has ended.
+        # All together, and more than one: it has ended.
         for client in (beside, self.inside(encore, origin), used):
             client.close()
         eventually(lambda: encore.metrics()["encore_client_connections"] == 0, "all are gone")
         self.assertEqual(0, encore.metrics()[noted])
-        # Another machine behind its address that looks at the certificate afterwards comes through,
-        # though the browser stays: it is told by its trying again.
+        # Another machine behind its address that checks the certificate afterwards comes through,
+        # though the browser stays: its retry distinguishes it.
         used = self.inside(encore, origin)
         self.assertEqual(200, used.get("/").status)
         self.inside(encore, origin).close()
@@ -250,7 +250,7 @@ class Rejected(InterceptCase):
         self.assertEqual(200, used.get("/").status)
         client = self.connect(encore, origin)
         client.send(self.hello())
-        self.assertTrue(client.sock.recv(65536))  # what we say to that
+        self.assertTrue(client.sock.recv(65536))  # our response to that
         client.close()
         eventually(lambda: encore.metrics()["encore_tls_handshakes"] == 0, "it is over")
         self.assertEqual(0, encore.metrics()["encore_intercepts_rejected_total"])
@@ -402,7 +402,7 @@ class Pieces(InterceptCase):
 
 
 class Limits(InterceptCase):
-    """Handshakes behind CONNECTs are among those that a client may have under way."""
+    """Handshakes behind CONNECTs count among the client's handshakes in progress."""
 
     def test_one_client_has_so_many_handshakes_under_way(self):
         origin = self.start_origin()
@@ -530,7 +530,7 @@ class Many(InterceptCase):
             client.send(f"CONNECT {name}:{origin.port} HTTP/1.1\r\nHost: x\r\n\r\n")
             client.read_response("CONNECT")
             with context.wrap_socket(client.sock, server_hostname=name) as secured:
-                secured.sendall(b"x")  # who says nothing may have rejected it
+                secured.sendall(b"x")  # a silent client may have rejected it
                 self.assertEqual((("DNS", name),), secured.getpeercert()["subjectAltName"])
 
 
@@ -556,7 +556,7 @@ def drive(client, session, incoming, outgoing, step, cut=None):
 
 
 def wait_for_end(client):
-    """Of the connection, by a reset or not."""
+    """The end of the connection, by a reset or not."""
     with contextlib.suppress(OSError):
         client.read_to_end()
 

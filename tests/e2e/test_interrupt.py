@@ -1,9 +1,9 @@
 """encore-sim is interrupted: it ends soon wherever it is, says on what its report rests, and judges
 nothing. test_simulation_docs.py presses Ctrl-C at the moments that the document shows.
 
-A pipe that has sent a part of a trace and nothing more is the event that is waited for: once it is
-empty and every thread of the program sleeps, all that it has sent was taken and worked on, and the
-program waits for more.
+A pipe that has sent a part of a trace and nothing more is the awaited event. Once it is empty and
+every thread of the program sleeps, all that it has sent was read and processed, and the program
+waits for more.
 """
 
 import array
@@ -87,7 +87,7 @@ class Interrupted(Case):
         eventually(lambda: is_at_rest(process), "all is worked on")
 
     def end(self, process, number=signal.SIGINT):
-        """What it printed when it was interrupted. Its pipe stays open, so it would wait for ever."""
+        """Returns its output after an interrupt. Its pipe stays open, so it would wait for ever."""
         process.send_signal(number)
         out, err = process.stdout.read().decode(), process.stderr.read().decode()
         self.assertEqual(EXIT_INTERRUPTED, process.wait(DEADLINE), out + err)
@@ -138,7 +138,7 @@ class Interrupted(Case):
         record = b"".join(n.to_bytes(4, "big") for n in range(1, 20_001))
         report = self.report("stats", "-", "--format", "int32", data=record + b"\0\0")
         self.assertEqual(20_000, report["rows"][0]["requests"])
-        # What a decompressor holds back is lost, no more.
+        # Only the bytes that a decompressor holds back are lost.
         whole = self.directory / "trace.csv"
         whole.write_bytes(TRACE)
         for program in filter(shutil.which, ("gzip", "xz", "zstd")):

@@ -1,4 +1,4 @@
-"""Who may share a transfer and what each reader of it gets."""
+"""The requests that may share a transfer, and the response of each reader."""
 
 import os
 import select
@@ -99,7 +99,7 @@ class Silence(Case):
         for thread in threads:
             thread.join()
         self.assertEqual([b"page"] * 8, [answer.body for answer in results])
-        # Both workers may look at the same time.
+        # Both workers may check at the same time.
         self.assertLessEqual(origin.count(), 3)
         go.set()
         self.assertEqual(b"page", leader.read_response().body)
@@ -155,7 +155,8 @@ class Ranges(Case):
 
 class Races(Case):
     def test_who_joins_while_another_leaves_is_answered(self):
-        # Each URL is asked for, left at once, and asked for again while the leaving is looked at.
+        # Each URL is requested, left immediately, and requested again while the proxy handles the
+        # leaving.
         def page(exchange):
             time.sleep(0.002)  # so that there is something to join
             return fresh(b"here", seconds=0)
@@ -185,12 +186,12 @@ def condition_of(request):
 
 
 class Stored(Case):
-    """What is stored, and validated by each: who asks meanwhile waits until it is there."""
+    """Stored responses that each request validates: requests meanwhile wait until it is there."""
 
     BODY = os.urandom(300_000)
 
     def origin_of(self, first=None):
-        """An origin whose first answer is what `first` sends, and all others are at once."""
+        """An origin whose first response is that of `first`, and all others come immediately."""
         self.go, self.begun = threading.Event(), threading.Event()
         self.addCleanup(self.go.set)
 
@@ -215,7 +216,8 @@ class Stored(Case):
         return [r for r in self.origin.requests if condition_of(r) is None]
 
     def first(self, encore, fields=()):
-        """Who asks first, and has the head: it is known what may be done with the response."""
+        """Returns the first client, once it has the head: then the rules for the response are
+        known."""
         client = Client(encore.port)
         self.addCleanup(client.close)
         client.request(self.origin.url("/page"), fields=fields)
@@ -249,7 +251,7 @@ class Stored(Case):
         before = in_threads(6, lambda _: get(encore.port, origin.url("/page")))
         self.assertTrue(self.begun.wait(60))
         behind = self.follow(encore, 6, beside=6)
-        # They have been told of the head, and wait.
+        # They have received the head, and wait.
         self.assertEqual(1, origin.count())
         self.go.set()
         self.all_of(before, behind)
@@ -334,7 +336,7 @@ class Stored(Case):
         self.end_of(first)
 
     def test_what_was_asked_for_before_a_purge_is_waited_for_by_nobody_behind_it(self):
-        # A validation of what is stored stands in no table; its answer is a new one.
+        # A validation of a stored response is in no table; its response is a new one.
         asked = threading.Event()
 
         def page(exchange):

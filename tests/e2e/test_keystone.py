@@ -1,8 +1,8 @@
-"""What you simulate is what you run: 50,000 requests of a real trace through the real proxy.
+"""The simulation equals the proxy: 50,000 requests of a real trace through the real proxy.
 
-Several workers and connections at once: the decision journal, replayed through the kernel, shows
-no difference. One worker and one connection: the simulator, given the trace and the config alone,
-says for every request what the proxy did, and ends with the same bytes in the cache.
+With several workers and connections, the decision journal, replayed through the kernel, shows no
+difference. With one worker and one connection, the simulator, given the trace and the config alone,
+predicts the proxy's outcome of every request, and ends with the same bytes in the cache.
 """
 
 import json
@@ -94,7 +94,7 @@ class Keystone(Case):
         verified = self.verify(encore)
         self.assertEqual(0, sum(kind["differences"] for kind in verified["rows"]))
         events = {kind["kind"]: kind["events"] for kind in verified["rows"]}
-        # Who joins a transfer in flight looks up too.
+        # A request that joins a transfer in flight looks up too.
         self.assertGreaterEqual(events["lookup"], REQUESTS)
         replayed = verified["kernel"][0]
         for figure in ("evictions", "expirations", "objects"):
@@ -134,7 +134,7 @@ class Keystone(Case):
 
     def test_the_simulator_on_the_trace_says_what_one_worker_does(self):
         encore = self.proxy(1)
-        # A TTL that is over at once or never while this runs: the clock decides nothing.
+        # A TTL that expires immediately, or never while this runs: the clock decides nothing.
         trace = self.write_trace(short_ttl=86400)
         address = f"127.0.0.1:{free_port()}"
         driven, simulated = self.directory / "driven", self.directory / "simulated"

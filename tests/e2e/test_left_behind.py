@@ -1,5 +1,5 @@
-"""Readers of one transfer that fall behind: the others do not wait, and nothing is lost. Who is left
-behind goes on with what is on disk, or by a request of its own for the rest."""
+"""Readers of one transfer that fall behind: the others do not wait, and nothing is lost. A reader
+that is left behind goes on from disk, or by a request of its own for the rest."""
 
 import contextlib
 import email.utils

@@ -62,7 +62,7 @@ class Lifecycle(HalfwayCase):
             self.assertEqual(200, encore.admin("/readyz")[0])
             self.assertTrue(unsynced.exists())
             eventually(lambda: not unsynced.exists(), "the save is done")
-        # One that is under way when the end comes is finished, and the last one follows it.
+        # A save in progress when the end comes is finished, and the last one follows it.
         eventually(unsynced.exists, "a save has begun")
         get(encore.port, origin.url("/last"))
         encore.stop()
@@ -173,7 +173,7 @@ class Lifecycle(HalfwayCase):
     def test_a_reload_to_less_memory_evicts_and_one_to_more_makes_room(self):
         bodies = {f"/{n}": bytes([65 + n % 26]) * 20_000 for n in range(300)}
         origin = Origin(self, {path: fresh(body) for path, body in bodies.items()})
-        # Little beside it, so that the store's limit must grow, too.
+        # Little transfer memory, so that the store's limit must grow, too.
         encore = self.encore(admission={"policy": "always"}, cache={"memory": "4MiB"},
                              limits={"transfer_memory": "1MiB"})
 

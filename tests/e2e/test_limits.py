@@ -1,4 +1,4 @@
-"""What connections, descriptors and objects may cost, and what happens when they run out."""
+"""The cost limits of connections, descriptors and objects, and the behaviour when they run out."""
 
 import json
 import os
@@ -343,7 +343,7 @@ class OriginConnections(SlowOriginCase):
             self.assertEqual(22, metrics["encore_origin_busy_total"])
             self.assertEqual(0, metrics["encore_origins_set_aside_total"])
             self.assertEqual(3, origin.connections)
-            # First come, first served, and whoever comes now is served, too.
+            # First come, first served, and a client that comes now is served, too.
             self.assertEqual(b"slow", get(encore.port, origin.url("/after")).body)
 
     def test_a_client_that_leaves_frees_its_place(self):
@@ -357,7 +357,7 @@ class OriginConnections(SlowOriginCase):
             eventually(lambda: encore.metrics()["encore_transfers"] == 1, "it has left")
             waiting = self.request(encore, origin, "/waiting")
             self.waits(encore, 2)
-            # So does one whose request is under way, and its connection.
+            # So does a client with a request in progress, and its connection.
             first.close()
             eventually(lambda: origin.count("/waiting") == 1, "its turn has come")
             origin.go.set()
@@ -414,7 +414,7 @@ class OriginConnections(SlowOriginCase):
             encore.write_config()
             encore.signal(signal.SIGHUP)
             eventually(lambda: origin.count() == 2, "one more has come")
-            # Whoever waits is served before the end.
+            # Waiting clients are served before the end.
             encore.signal(signal.SIGTERM)
             origin.go.set()
             for client in clients:
@@ -503,7 +503,7 @@ class Memory(Case):
 
 
 class FastOrigin:
-    """Answers every request with the same response, quickly, however many come at once."""
+    """Answers every request with the same response, quickly, however many arrive together."""
 
     def __init__(self, case, body):
         self.reply = fresh(body)

@@ -95,7 +95,7 @@ class LivePage(Case):
         self.assert_clean(page, encore)
 
     def assert_numbers(self, page, stats):
-        """What stands still once the load has ended is on the page as /api/stats has it."""
+        """Checks that figures which stand still after the load are on the page as in /api/stats."""
         cache, counters = stats["cache"], stats["counters"]
         self.assertEqual(cache["objects"], digits(page.text("#objects")))
         self.assertEqual(counters["responses_5xx"], digits(page.text("#errors-all")))
@@ -184,7 +184,7 @@ class LivePage(Case):
         self.assertGreater(counted, 0)
         objects = encore.stats()["cache"]["objects"]
         self.assertEqual(f"Purge {counted:,}", page.text("#purge-go"))
-        # Who changes the order has it counted anew.
+        # A change of the order starts a new count.
         page.type("#purge-value", "x")
         self.assertTrue(page.evaluate("document.querySelector('#purge-go').disabled"))
         page.key("Backspace", 8)
@@ -305,7 +305,7 @@ class LivePage(Case):
         self.assertEqual(3600, page.evaluate("model.seconds.ends.length"))
         self.assertIn(page.evaluate("model.minutes.ends.length"), range(128, 134))
         self.assertLess(grown, 1 << 20, f"{grown} bytes more after an hour")
-        # A poll of the page's own, that was under way before, may stand for one of these.
+        # A poll of the page's own, already in progress, may replace one of these.
         hits = page.evaluate("window.hits")
         self.assertIn(hits // 90 - (3600 + 599 + 3600), (-1, 0, 1))
         self.assertEqual(f"{hits:,}", page.evaluate(

@@ -11,7 +11,7 @@ from client import Client, field, get
 from harness import Case, eventually, free_port, need_program
 from origin import Origin, fresh
 
-# Of "secret", by htpasswd -B -C 4 and openssl passwd -6.
+# Hashes of "secret", by htpasswd -B -C 4 and openssl passwd -6.
 SLOW_BCRYPT = "$2y$11$o7a32LtrLk7cLYVa2tWvvuqqIIk67lu5nw9er8lV8KIiTOm5LqwMm"
 BCRYPT = "$2y$04$o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm"
 SHA512 = ("$6$abcdefgh$ltjgWl6579NluT/Vi1nwEvcil.G5Nbc4NiXZaNGStk8PSwGfQv72N2CKPPrVACtLtip/cZ/"
@@ -65,7 +65,7 @@ class Logins(Case):
         answer = self.ask(encore)
         self.assertEqual('Basic realm="encore", charset="UTF-8"',
                          dict(answer.fields)["www-authenticate"])
-        # What is stored is for all who log in, and for nobody else.
+        # Stored responses are for all users, and for no other client.
         self.assertEqual(1, self.origin.count())
         self.assertEqual([], self.told_credentials())
         self.assertEqual(7, encore.metrics()["encore_logins_failed_total"])
@@ -89,7 +89,7 @@ class Logins(Case):
             # With content that has not been sent, or is not read, it ends.
             self.assertEqual((401, "close"), ask(client, None, "POST", "Content-Length: 6\r\n"))
             self.assertTrue(client.at_end())
-        # A guesser's ends at once.
+        # A guesser's connection ends immediately.
         with Client(encore.port) as client:
             self.assertEqual((401, None), ask(client, basic("ann", "guess1")))
             self.assertEqual((429, "close"), ask(client, basic("ann", "guess2")))
@@ -147,8 +147,9 @@ class Logins(Case):
         listen = {"users_file": str(self.users), "tokens_file": str(self.tokens),
                   "deny_paths": ["/no"]}
         ann, token = basic("ann", "secret"), f"Bearer {TOKEN}"
-        # What is asked, by whom, and who the log says it was: on the spot, the long way, after a
-        # hit that its client is slow to take, and of who is refused before and behind the login.
+        # Requests, their users, and the users in the log: by the fast path, the slow path, after a
+        # hit that its client reads slowly, and for requests that are refused before and after the
+        # login.
         asked = [("/a", ann, "ann"), ("/a", token, "ci"), ("/b", token, "ci"), ("/a", ann, "ann"),
                  ("/large", ann, "ann"), ("/large", token, "ci"),
                  ("/a", basic("ann", "wrong"), None), ("/a", basic("eve", "secret"), None),
@@ -236,7 +237,7 @@ class Logins(Case):
                          [self.ask(encore, basic("ann", f"guess{n}")).status for n in range(5)])
         answer = self.ask(encore, basic("ann", "secret"))
         self.assertEqual((429, "60"), (answer.status, dict(answer.fields)["retry-after"]))
-        # Who is known is let in, and who comes from elsewhere is looked at.
+        # A known user is admitted, and one from elsewhere is checked.
         self.assertEqual(200, self.ask(encore, basic("bob", "secret")).status)
         self.assertEqual(200, self.ask(encore, basic("ann", "secret"), source="127.0.0.2").status)
         metrics = encore.metrics()
@@ -268,12 +269,13 @@ class Logins(Case):
             self.addCleanup(client.close)
             login = basic("slow", f"guess{n}")
             client.send(f"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: {login}\r\n\r\n")
-        # Those who find no room are told so at once: half of 64 wait, and two are looked at.
+        # Requests beyond the capacity are refused immediately: half of 64 wait, and two are
+        # checked.
         eventually(lambda: encore.metrics()["encore_logins_limited_total"] >= 60 - 34 - 2,
                    "there is no more room for him")
         before = encore.metrics()["encore_logins_failed_total"]
         self.assertEqual(200, self.ask(encore, basic("ann", "secret"), source="127.0.0.2").status)
-        # Let in before most of the guesses in front were looked at.
+        # Admitted before most of the guesses in front were checked.
         self.assertLess(encore.metrics()["encore_logins_failed_total"] - before, 12)
 
     def test_many_may_log_in_at_once(self):

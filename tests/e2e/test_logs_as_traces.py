@@ -1,4 +1,4 @@
-"""What the proxy logs, the simulator reads: the same requests, objects and bytes."""
+"""The simulator reads the proxy's logs: the same requests, objects and bytes."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""A load of everything at once. What it leaves is reported when encore ends: a leak under the
-address sanitizer, a race under the thread sanitizer, and here whatever is still counted as open."""
+"""A mixed load of all kinds. Faults are reported when encore ends: a leak under the address
+sanitizer, a race under the thread sanitizer, and here everything that still counts as open."""
 
 import os
 import random
@@ -76,7 +76,7 @@ class MixedLoad(Case):
         url = self.origin.url(path)
         way = rng.randrange(10)
         with Client(encore.port, receive_buffer=rng.choice((None, 4096))) as client:
-            if way == 0:  # leaves at once
+            if way == 0:  # leaves immediately
                 client.request(url)
                 client.reset()
             elif way == 1:  # leaves in the middle
@@ -117,7 +117,7 @@ class MixedLoad(Case):
             try:
                 self.one(encore, rng)
             except (NoResponse, OSError):
-                pass  # where an origin broke off, or this client did
+                pass  # if an origin aborted, or this client did
 
     def proxy(self, **sections):
         return self.encore(forward={"connect_ports": [self.origin.port]},

@@ -103,7 +103,8 @@ class Everything(Case):
                 self.assert_is_there("planted", wrong)
 
     def test_what_an_alert_says_names_labels_that_it_has(self):
-        """Of the labels in annotations: those of the series, less what the expression has left."""
+        """The labels in annotations exist: those of the series, except those that the expression
+        drops."""
         for name, block in re.findall(r"- alert: (\w+)\n(.*?)(?=\n\n|\Z)", ALERTS.read_text(), re.S):
             used = set(re.findall(r"\$labels\.(\w+)", block))
             expression = dict(alert_expressions())[name]

@@ -1,5 +1,5 @@
-"""Kept connections to an origin whose name has turned to another address, and old ones: which request
-goes where is told by who answers."""
+"""Kept connections to an origin whose name has turned to another address, and old ones: the
+responding server shows where each request goes."""
 
 import unittest
 

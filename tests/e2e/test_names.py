@@ -62,7 +62,7 @@ class Names(Case):
         self.names.go_on.clear()
         clients = [self.send(encore, "one.test", f"/{i}") for i in range(20)]
         eventually(lambda: self.counted(encore, "joined_total") == 19, "19 wait with the first")
-        # Who leaves takes nothing from the others.
+        # A client that leaves takes nothing from the others.
         clients.pop(0).reset()
         eventually(lambda: encore.metrics()["encore_client_connections"] == 19, "one is gone")
         self.names.go_on.set()
@@ -110,7 +110,7 @@ class Names(Case):
             client.send("CONNECT two.test:443 HTTP/1.1\r\nHost: two.test:443\r\n\r\n")
             self.assertEqual(503, client.read_response("CONNECT").status)
         self.assertEqual(2, self.counted(encore, "limited_total"))
-        # What is known needs no lookup.
+        # A known name needs no lookup.
         self.assertEqual(200, get(encore.port, self.url("one.test", "/more")).status)
         self.assertNotIn("two.test", self.names.asked)
 
@@ -161,7 +161,7 @@ class Names(Case):
 
     def test_a_reload_turns_to_other_name_servers(self):
         encore = self.proxy()
-        self.names.answers["moved.test"] = [["127.0.0.2"]]  # where nobody listens
+        self.names.answers["moved.test"] = [["127.0.0.2"]]  # an address without a listener
         self.names.silent.add("dead.test")
         self.names.ttl = 600
         self.assertEqual(502, get(encore.port, self.url("moved.test")).status)

@@ -11,8 +11,8 @@ DOCUMENT = (ROOT / "docs" / "LOGS.md").read_text()
 NAMED = [("proxy/net/resolve_outcome.cc", "dns-"), ("proxy/net/connector.cc", "connect-"),
          ("proxy/net/stream.cc", "origin-"), ("proxy/net/stream.cc", ""),
          ("proxy/settings/destination.cc", ""), ("proxy/settings/access.cc", "")]
-# Answers of those functions that no record has: what has succeeded, what cannot be, and what comes
-# to who serves TLS only.
+# Results of those functions that no record has: successes, impossible ones, and those of listeners
+# that speak only TLS.
 NEVER = {"allowed", "ok", "none", "dns-unknown", "connect-unknown", "origin-unknown", "unknown",
          "origin-tls-plain-http", "tls-plain-http"}
 # Patterns of literals that are details: an outcome with its reason, refusals, variables named detail.
@@ -109,7 +109,7 @@ class OperationsDocs(unittest.TestCase):
         listed = set(re.findall(r"`([a-z0-9-]+(?: N)?)`", section("Details"))) - {"detail", "rule-N"}
         listed -= admission
         code = details_of_code() - admission
-        # The outcome says these, or an answer beside the log.
+        # The outcome has these, or a response outside the log.
         code -= {"revalidated", "stale"}
         self.assertEqual([], sorted(code - listed), "in the code alone")
         self.assertEqual([], sorted(listed - code), "in the document alone")

@@ -1,4 +1,5 @@
-"""What an origin is told of its name and of us: Host, the name in TLS, our certificate; real nginx."""
+"""The data that an origin receives about its name and about us: Host, the name in TLS, our
+certificate; real nginx."""
 
 import socket
 import ssl

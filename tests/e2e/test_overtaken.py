@@ -1,5 +1,5 @@
-"""A GET under way when its URI is invalidated or purged (RFC 9111 4.4), or when a newer response comes
-(4): it was requested before, so it is served to no later request and not stored."""
+"""A GET in progress when its URI is invalidated or purged (RFC 9111 4.4), or when a newer response
+comes (4): it was requested before, so it is served to no later request and not stored."""
 
 import http.client
 import threading
@@ -61,7 +61,7 @@ class Overtaken(Case):
         self.assertEqual([b"state 0\n"], self.early)
 
     def check(self, state):
-        """What is answered from now on, and that it comes to be answered from the cache."""
+        """Checks the response from now on, and that it is a cache hit in the end."""
         for _ in range(2):
             self.assertEqual(b"state %d\n" % state, self.get().body)
         self.assertIn("; hit", field(self.get(), "Cache-Status"))

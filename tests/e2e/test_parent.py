@@ -180,7 +180,7 @@ class Parent(ParentCase):
 
 class Https(Case):
     def test_hosts_that_are_named_are_asked_by_https(self):
-        # What stands for all hosts here is a parent that answers in their place.
+        # A parent that answers for all hosts represents them here.
         authority = CertificateAuthority(self)
         context = authority.server_context("mapped.example")
         listener = socket.create_server(("127.0.0.1", 0))

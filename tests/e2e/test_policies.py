@@ -51,7 +51,7 @@ class Policies(Case):
             admission={"policy": admission, "capacity": 50, "min_requests": 3,
                        "probability": 0.5, "size_threshold": "2KiB"},
             workers={"count": 1}, log={"decisions": str(journal)})
-        # Few objects are asked for often; not all of them have room at once.
+        # Few objects are requested often; they do not all fit together.
         draw = random.Random(number)
         with Client(encore.port) as client:
             for _ in range(REQUESTS):

@@ -489,14 +489,14 @@ class OnDisk(Purging):
         self.assertEqual(200, self.send("BAN", "/", ("X-Host", "other"), ("X-Url", "[.]css$")))
         self.restart()
         self.assertEqual([False, True, True], [self.has(path) for path in routes])
-        # What is stored behind a ban is not of it, in this life and in the next.
+        # Objects stored after a ban are not covered by it, before and after a restart.
         self.load("/a.png")
         self.restart()
         self.assertEqual([True, True, True], [self.has(path) for path in routes])
         self.assertEqual(200, self.send("BAN", "/", ("X-Url", "[.](png|css)$"),
                                         ("Surrogate-Key", "tag")))
         self.assertEqual([True, True, False], [self.has(path) for path in routes])
-        # Nor does who looks at the disk take it for stored.
+        # Nor does an inspection of the disk count it as stored.
         self.proxy.stop()
         listed = self.run_client([self.proxy.program, "disk", "list", self.directory / "disk"])
         self.assertEqual([True, True, False],

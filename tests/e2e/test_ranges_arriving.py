@@ -255,7 +255,7 @@ class KnownLength(Arriving):
                 self.start_known()
                 self.see(self.asking(*ranged("bytes=-10", **more)).read_response(), *seen)
                 self.assertEqual([("bytes=-10", more.get("If-Range"))], self.asked_parts)
-                # The whole still comes to who reads it, and is stored.
+                # The whole still reaches its reader, and is stored.
                 self.go.set()
                 self.assertEqual(self.BODY, self.reader.read_exactly(size))
                 eventually(lambda: "; hit" in (field(get(self.encore_.port, self.url, fields=[

@@ -1,5 +1,5 @@
-"""Bytes beyond ASCII in a request target, as some clients send them: they go on percent-encoded, and all
-that looks at the target sees that form."""
+"""Bytes beyond ASCII in a request target, as some clients send them: they are forwarded
+percent-encoded, and all checks of the target see that form."""
 
 import http.client
 import json

@@ -121,7 +121,7 @@ class BehindHaproxy(Case):
         return answer
 
     def ask_alone(self, path):
-        """With nothing else under way: of two at a time HAProxy gives no node both."""
+        """With no other request in progress: with two at a time HAProxy gives no node both."""
         eventually(lambda: set(self.said("scur").values()) == {"0"}, "HAProxy has let go")
         return self.ask(path)
 
@@ -207,7 +207,7 @@ class BehindHaproxy(Case):
             for turn in range(10):
                 asked.append(self.where(self.ask(own[(number + turn) % len(own)])))
         at_once(12, reader)
-        # Of 12 at a time it has half again its third, six, and the other nodes the rest.
+        # With 12 at a time it has half again its third, six, and the other nodes the rest.
         self.assertGreater(sum(where != "node0" for where in asked), len(asked) / 3)
 
 

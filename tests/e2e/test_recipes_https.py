@@ -150,7 +150,7 @@ class HttpsRecipe(InterceptCase):
             self.assertEqual(b"package", got.stdout)
         self.assertEqual([None, '"1"'], [dict(request.fields).get("if-none-match")
                                          for request in origin.requests])
-        # Where the mirror is down, what is here will do.
+        # If the mirror is down, the cached copy is enough.
         origin.stop()
         got = self.run_client([curl, "-sS", "--cacert", self.home / "ca.crt",
                                f"https://{host}:{origin.port}/pool/a.deb"],

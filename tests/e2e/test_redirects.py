@@ -1,5 +1,5 @@
-"""Where redirections of origins are followed to, and where not: the hosts that a rule names, our own
-listeners, and what [forward] denies, in each mode and at each step."""
+"""The hosts to which redirections of origins are followed, and others: the hosts that a rule names,
+our own listeners, and hosts that [forward] denies, in each mode and at each step."""
 
 import itertools
 import threading

@@ -105,14 +105,15 @@ class Reload(Case):
         port = self.port_of(listen)
         self.start_all([listen, self.forward()])
         rest = self.proxy.sections["listen"][1:]
-        # Who came to the one address is a client of all: also who has not asked yet, and who came
-        # while the workers still had the old socket.
+        # A client that came to the one address is a client of all: also without a request yet, and
+        # if it came while the workers still had the old socket.
         with Client(port) as kept, Client(port) as silent:
             self.assertEqual(b"page", kept.ask(self.origin.url("/page")).body)
             self.reload([{**listen, "address": f"*:{port}"}, *rest])
             self.assertEqual(b"page", kept.ask(self.origin.url("/page")).body)
             self.assertEqual(b"page", silent.ask(self.origin.url("/page")).body)
-            # Whom the system gives to a socket while that is closed is reset: the old one is gone first.
+            # A connection that the system gives to a socket during its close is reset: the old one
+            # is gone first.
             eventually(lambda: not bound_to_loopback(port), "the workers have closed it")
             self.assertEqual(b"page", get(port, self.origin.url("/page")).body)
             # They are its clients through the next reload as well, wherever it stands.

@@ -1,4 +1,4 @@
-"""Reverse mode before a real nginx, which is stopped and started under way."""
+"""Reverse mode before a real nginx, which is stopped and started during requests."""
 
 import threading
 import unittest
@@ -187,8 +187,8 @@ class Reverse(Case):
         eventually(lambda: "certificate refused" in distrusting.output(), "why is said")
 
     def test_a_certificate_that_is_refused_is_what_the_answer_says(self):
-        # Of localhost's two addresses the first answers with a certificate that nobody knows, the
-        # second not at all.
+        # The first of localhost's two addresses answers with an unknown certificate, the second not
+        # at all.
         authority = CertificateAuthority(self)
         origin = Origin(self, default=fresh(b"over tls"), tls=authority.server_context("localhost"))
         encore = self.reverse([{"servers": [f"https://localhost:{origin.port}"]}])

@@ -1,5 +1,6 @@
-"""What a reload does to connections that it no longer allows: users who were removed, addresses and
-hosts that are denied now, in tunnels, upgraded and kept-alive connections, and long responses."""
+"""The effect of a reload on connections that it no longer allows: users who were removed, addresses
+and hosts that are denied now, in tunnels, upgraded and kept-alive connections, and long
+responses."""
 
 import base64
 import hashlib

@@ -63,7 +63,7 @@ class Rules(Case):
                                {"path": "/admin/*", "clients": "127.0.0.2", "deny": 403}], origin)
         written = ["/admin%2fx", "//admin/x", "/a/.%2e%2Fadmin//x", "/a/..;/admin/x",
                    "/a/%252e%252e/admin/x", "/a/..\\admin\\x", "/a/%2e%2e/admin/x"]
-        # What one client had stored, and is a hit for him, is none for the other.
+        # A response that one client had stored, and is a hit for it, is not a hit for the other.
         for path in ["/admin/x", "/pub/a%2Fb"] + written:
             for _ in range(2):
                 self.assertEqual(200, get(encore.port, origin.url(path)).status, path)
@@ -474,7 +474,7 @@ class Actions(Case):
         self.assertEqual((b"", "26"), (head.body, field(head, "Content-Length")))
         self.assertEqual(410, self.ask(encore, "/gone").status)
         self.assertEqual(0, origin.count())
-        # What follows on the connection is answered, too.
+        # Later requests on the connection get responses, too.
         with Client(encore.port) as client:
             client.send("GET /gone HTTP/1.1\r\nHost: a\r\n\r\nGET /x HTTP/1.1\r\nHost: a\r\n\r\n")
             self.assertEqual(410, client.read_response().status)

@@ -135,7 +135,7 @@ def credentials(exchange):
 
 
 class Permission(Case):
-    """What is stored is given to whom its origin allows it."""
+    """A stored response is given to the clients that its origin allows."""
 
     def registry(self, allowed):
         def answer(exchange):
@@ -168,7 +168,7 @@ class Permission(Case):
             answer = ask(token)
             self.assertEqual((401, "Bearer"), (answer.status, field(answer, "WWW-Authenticate")))
             self.assertNotIn(b"secret", answer.body)
-        # What was refused is nobody else's answer.
+        # A refusal is not another client's response.
         self.assertEqual(b"secret", ask("Bearer a").body)
         self.assertEqual(4, encore.metrics()["encore_rechecks_total"])
 

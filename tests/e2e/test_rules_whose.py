@@ -12,7 +12,8 @@ from origin import Origin, chunked, fresh, response
 
 
 class Overridden(Case):
-    """What a rule keeps against its origin's word, where another rule or none holds for others."""
+    """Responses that a rule stores against their origin's word, with another rule or none for other
+    clients."""
 
     INSIDE, OUTSIDE = "127.0.0.2", "127.0.0.1"
     ALLOWED = [("Authorization", "Bearer a")]
@@ -24,7 +25,7 @@ class Overridden(Case):
     def started(self, origin, words):
         listener = {"address": f"127.0.0.1:{free_port()}", "mode": "forward",
                     "purge_clients": ["127.0.0.1"]}
-        # Who waits for another waits until the test fails.
+        # A request that waits for another waits until the test fails.
         return self.encore(listen=[listener], timeouts={"collapse": "1h"},
                            rule=[{"clients": self.INSIDE, "ignore": words, "fresh": "1h"}],
                            admission={"policy": "always"})
@@ -95,7 +96,8 @@ class Overridden(Case):
 
 
 class AskedOtherwise(Case):
-    """What a rule asks of the origin in another way is there for those alone for whom it is asked so."""
+    """Responses to requests that a rule changes are for those clients alone whose requests it
+    changes."""
 
     INSIDE, OUTSIDE = "127.0.0.2", "127.0.0.1"
 
@@ -127,7 +129,7 @@ class AskedOtherwise(Case):
                               for who in (first, second, first, second)]
                     self.assertEqual(bodies[:2], bodies[2:])
                     self.assertEqual(2, origin.count())
-                    if "key_query" not in rule:  # asked alike, it is told apart all the same
+                    if "key_query" not in rule:  # the requests are alike, but their keys differ
                         self.assertNotEqual(bodies[0], bodies[1])
 
     def test_listeners_are_told_apart(self):

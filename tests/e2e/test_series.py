@@ -1,5 +1,5 @@
-"""Series by listener, rule, server and error: that they count what happens, two clients and two
-workers at once, over reloads and clipped; and that no name breaks the page."""
+"""Series by listener, rule, server and error: that they count all events, with two concurrent
+clients and two workers, over reloads and clipped; and that no name breaks the page."""
 
 import signal
 import socket

@@ -81,7 +81,7 @@ class Balanced(ServersCase):
                    "the first is asked again")
 
     def test_a_url_keeps_to_its_server_over_restarts_of_the_proxy(self):
-        # Of an answer that is not stored every request is the server's.
+        # Every request for a response that is not stored goes to the server.
         before = None
         for _ in range(2):
             encore = self.reverse({"balance": "hash"}, admission={"policy": "never"})

@@ -1,6 +1,6 @@
 """Two servers that are killed, hung, stopped and restarted at random, one at a time, under load for
-long: no request fails. Once with clients of ours, once with encore-sim drive, whose origin is behind
-two nginx and which looks at each byte.
+long: no request fails. Once with clients of ours, once with encore-sim drive, whose origin is
+behind two nginx and which checks each byte.
 
 SERVERS_SOAK_SECONDS says for how long (./dev soak --servers), each of both; without it a few
 rounds."""
@@ -16,7 +16,7 @@ from harness import clean_environment, eventually, free_port
 from servers import Clients, Server, ServersCase
 
 SECONDS = float(os.environ.get("SERVERS_SOAK_SECONDS", 0))
-ROUNDS = 4  # where no time is given
+ROUNDS = 4  # if no time is given
 
 
 class Soak(ServersCase):
@@ -55,7 +55,7 @@ class Soak(ServersCase):
                          f"seed {seed}")
 
 
-# What is before the origin of drive: a proxy that keeps nothing.
+# A proxy in front of drive's origin that stores nothing.
 PASS = """
   location / {{ proxy_pass http://{origin}; proxy_http_version 1.1; expires off;
                 proxy_set_header Connection ""; proxy_set_header Host $http_host; }}

@@ -1,5 +1,6 @@
-"""Policies that are simulated beside the one in force: equal to a replay of the proxy's own access
-log, on the page, in the metrics and in the API, through reloads; and nothing where none is wanted."""
+"""Policies that are simulated next to the one in force: equal to a replay of the proxy's own access
+log, on the page, in the metrics and in the API, through reloads; and nothing if none is
+configured."""
 
 import json
 import lzma
@@ -19,7 +20,7 @@ from origin import Origin, fresh, response
 TRACE = pathlib.Path(__file__).parent / "data" / "web07-50000.trace.xz"
 # As --seed 1 of encore-sim has it.
 SEED = "0000000000000001" * 2
-# What an entry is charged, and the record beside a stored head.
+# The charge of an entry, and the record next to a stored head.
 ENTRY_BYTES = 76
 RECORD_BYTES = 96
 KIB = 1024
@@ -42,7 +43,7 @@ class Shadows(Case):
         return json.loads(text)
 
     def told(self, proxy, requests):
-        """Once so many requests have come to the policy that was there first."""
+        """Waits until N requests have reached the policy that was there first."""
         def enough():
             said = self.shadow(proxy)
             seen = said["policies"] and said["policies"][0]["in_force"]["requests"]
@@ -77,7 +78,7 @@ class Equality(Shadows):
                 url = self.origin.url(f"/{key & 0xffffffff:010}/{size_of(key):010}")
                 answer = client.ask(url)
                 self.assertEqual(200, answer.status)
-        # Of key, record and head, as the proxy charges for them.
+        # The charge of key, record and head, as in the proxy.
         stored = [(name, value) for name, value in answer.fields
                   if name not in ("age", "via", "cache-status", "connection")]
         head = len("HTTP/1.1 200 OK\r\n") + sum(len(n) + len(v) + 4 for n, v in stored)
@@ -148,7 +149,7 @@ class Equality(Shadows):
 
     def test_a_shadow_is_what_a_replay_of_the_log_says_of_all_keys(self):
         said = self.check_equal(1)
-        # What the policy in force did is there beside them, and is known exactly.
+        # The results of the policy in force are there as well, and are known exactly.
         for policy in said["policies"]:
             self.assertEqual(said["policies"][0]["in_force"], policy["in_force"])
         self.assertGreater(said["policies"][0]["in_force"]["hits"], 1000)
@@ -180,9 +181,9 @@ class Told(Shadows):
         for _ in range(3):
             get(proxy.port, a)       # first-request, second-request, hit
             get(proxy.port, n)       # may not be stored: no cache would
-            get(proxy.port, s)       # never fresh: validated by whoever has it
+            get(proxy.port, s)       # never fresh: validated by each request
         get(proxy.port, a, method="POST", body=b"x")
-        # Of what a write has made invalid: asked for anew here, no news to the shadows.
+        # An object that a write has invalidated: requested anew here, no news to the shadows.
         get(proxy.port, a, fields=[("Range", "bytes=0-99")])
         with Client(proxy.port) as client:
             client.send("GET nonsense HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -1,6 +1,6 @@
 """Slow requests of one address, far more than a server has connections, and five of another: those
-are answered at once. With few connections; SHARE_SOAK_CLIENTS (./dev soak --share) says how many,
-with the limits that encore has by default where descriptors abound."""
+are answered immediately. With few connections; SHARE_SOAK_CLIENTS (./dev soak --share) is their
+number, with the limits that encore has by default if descriptors abound."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from client import Client
 from harness import Case, eventually, free_port
 
 CLIENTS = int(os.environ.get("SHARE_SOAK_CLIENTS", 0))
-FEW = 60  # where no number is given, at a server with half as many connections
+FEW = 60  # if no number is given, at a server with half as many connections
 
 
 class HoldingOrigin:

@@ -1,4 +1,4 @@
-"""What one client uses of a server's connections, and who is next in line."""
+"""One client's share of a server's connections, and the order of the waiting clients."""
 
 import unittest
 

@@ -1,5 +1,5 @@
-"""Two users at once on one URL: what one of them brings is given to another only where the cache alone
-would give it to him."""
+"""Two concurrent users on one URL: the response for one of them is given to the other only if the
+cache alone would give it to him."""
 
 import email.utils
 import threading
@@ -312,7 +312,7 @@ class Variants(Crowd):
             request_fields=lambda user: [("X-Lang", "de" if user[-1] in "0246" else "en")])
         bodies = {language: {answers[f"user{n}"].body for n in range(first, 8, 2)}
                   for first, language in enumerate(("de", "en"))}
-        # What was stored is the variant of whoever led; the others asked for theirs.
+        # The stored variant is that of the first client; the others requested theirs.
         self.assertIn(bodies, ({"de": {b"primed"}, "en": {b"en"}},
                                {"de": {b"de"}, "en": {b"primed"}}))
 

@@ -1,9 +1,9 @@
 """The examples of the documents, and those of every --help, print what they are said to print.
 
-In each ```console block of docs/SIMULATION.md, docs/FILTER-THEORY.md, docs/TUNE.md and README.md the
-lines after "$ " are run, in their order and in one directory, and what follows them must be what is
-on standard output, to the byte but for blank lines at the end. A line "..." stands for any lines. A command must exit with 0 unless
-"$ echo $?" says otherwise. What varies:
+In each ```console block of docs/SIMULATION.md, docs/FILTER-THEORY.md, docs/TUNE.md and README.md
+the lines after "$ " are run, in their order and in one directory. The lines after them must equal
+standard output, to the byte except blank lines at the end. A line "..." stands for any lines. A
+command must exit with 0 unless "$ echo $?" says otherwise. Parts that vary:
 
 - 127.0.0.1:3128, the proxy's address, is replaced by one with a free port.
 - `drive` and `verify`: their figures depend on the port of the origin, which is part of the keys, and
@@ -185,7 +185,7 @@ class Examples(Case):
         self.run_document(ROOT / "README.md")
 
     def test_no_other_block_of_the_documents_has_a_command_of_encore_sim(self):
-        """What is run must be in a ```console block."""
+        """Commands that are run must be in a ```console block."""
         for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
             shown = sum(text.count("$ encore-sim") for _, text in blocks_of(document, "console"))
             self.assertEqual(shown, document.read_text().count("$ encore-sim"), document)

@@ -1,4 +1,4 @@
-"""What encore-sim says of its own speed and memory is so."""
+"""The figures of encore-sim about its own speed and memory are true."""
 
 import json
 import os

@@ -33,7 +33,7 @@ class Output(Case):
                                  stdout=out, stderr=subprocess.PIPE, text=True, cwd=self.directory,
                                  env=clean_environment(), timeout=60, check=False)
             self.assertEqual(2, ran.returncode, ran.stderr)
-            # What was printed while the work went on has no reason left at its end.
+            # Output that failed while the work went on has no reason left at its end.
             self.assertIn("standard output" if "--trace" in command else reason, ran.stderr)
             self.assertEqual(1, ran.stderr.count("\n"), ran.stderr)
 

@@ -124,7 +124,7 @@ class Memory(SlowCase):
         metrics = encore.metrics()
         self.assertGreater(metrics["encore_memory_waits_total"], 0)
         self.assertEqual(0, metrics["encore_memory_failures_total"])
-        # What was stored has given way before.
+        # Stored objects were evicted before.
         self.assertEqual(1, metrics["encore_memory_evictions_total"])
 
         def counted():
@@ -138,14 +138,14 @@ class Memory(SlowCase):
         self.assertTrue(all(r["client"].startswith("127.0.1.") for r in records), records)
         self.assertTrue(all(0 < r["body_bytes"] < LARGE for r in records), records)
         encore.stop()
-        # Where only what is concurrent was built there is no simulator.
+        # A build of only the concurrent parts has no simulator.
         if os.path.exists(os.environ["ENCORE_SIM"]):
             self.run_client([os.environ["ENCORE_SIM"], "verify", journal, "--config",
                              encore.config_path])
 
     def test_stored_responses_that_slow_clients_keep_from_going_are_theirs(self):
-        # Of 54 objects ten fit the cache: the rest is kept for its readers, up to the limit of
-        # 339 MiB but for 10.
+        # Ten of 54 objects fit the cache: the rest is kept for its readers, up to the limit of 339
+        # MiB less 10.
         origin = Origin(self, default=large(STORED, Cache_Control="max-age=600"))
         encore = self.encore(cache={"memory": "64MiB"}, admission={"policy": "always"})
         for n in range(54):

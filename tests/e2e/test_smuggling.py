@@ -15,7 +15,7 @@ GET = "GET {u}/ok HTTP/1.1\r\nHost: {h}\r\n"
 POST = "POST {u}/ok HTTP/1.1\r\nHost: {h}\r\n"
 CHUNKED = POST + "Transfer-Encoding: chunked\r\n\r\n"
 
-# (what, status, bytes)
+# (name, status, bytes)
 REFUSED = [
     # Framing (RFC 9112 6.1, 6.3).
     ("length and transfer coding", 400,

@@ -34,8 +34,8 @@ class SquidDigest(Case):
         client.close()
 
     def fetched(self):
-        """Whether the digest that is there now has every object. What it has not is asked for once
-        more: Squid may have chosen not to write it to its disk."""
+        """Returns whether the present digest has every object. Missing ones are requested once
+        more: Squid may have chosen not to write them to its disk."""
         ended = self.filter.ended(
             "fetch", self.squid.url("/squid-internal-periodic/store_digest"), "-o", "digest")
         if ended.returncode != 0:  # it is being built
@@ -76,7 +76,7 @@ class SquidDigest(Case):
         self.filter.run("convert", "digest", "--to", "encore", "-o", "ours")
         self.filter.run("convert", "ours", "--to", "squid-digest", "-o", "again")
         again = (self.directory / "again").read_bytes()
-        # What it has counted is more than what can be seen; we say what can.
+        # Its count includes more than can be seen; we count the visible ones.
         self.assertEqual(digest[:8] + digest[12:], again[:8] + again[12:])
         self.assertLessEqual(int.from_bytes(again[8:12], "big"), int.from_bytes(digest[8:12], "big"))
 

@@ -453,7 +453,7 @@ class Memory(TlsCase):
                 self.assertEqual(b"page", ask_on(held[-1], "/page").body)
             return self.proxy.resident_bytes()
 
-        before = hold(300)  # what is taken once has been
+        before = hold(300)  # memory that is allocated once is there by then
         taken = hold(1000) - before
         for client in held:
             client.close()

@@ -54,7 +54,7 @@ class Hostile(TlsCase):
         self.still_well()
 
     def test_a_handshake_that_is_cut_anywhere_leaves_nothing(self):
-        # Unlimited: all of them may be there before the first is looked at.
+        # Unlimited: all of them may be there before the first is handled.
         self.serve(limits={"tls_handshakes_per_client": 0})
         whole = hello()
         cuts = range(len(whole) + 1) if SLOWDOWN == 1 else range(0, len(whole), 17)

@@ -194,8 +194,8 @@ class Abandoned(Case):
             self.assertEqual(b"whole", get(encore.port, origin.url("/page")).body)
 
     def test_a_load_of_everything_at_once_leaves_nothing_behind(self):
-        # Hits, misses, joined transfers, clients and origins that leave midway. What a leak or a
-        # race leaves is reported when encore ends.
+        # Hits, misses, joined transfers, clients and origins that leave midway. A leak or a race is
+        # reported when encore ends.
         def moody(exchange):
             number = int(exchange.request.target.rpartition("/")[2])
             if number % 7 == 0:

@@ -113,7 +113,7 @@ class Tunnel(Case):
         clients = [self.connect(encore)[0] for _ in range(20)]
         for client in clients:
             client.sock.settimeout(0.2)
-            try:  # what comes back is never read, so that in the end nothing goes either
+            try:  # the echo is never read, so that in the end nothing is sent either
                 while True:
                     client.send(bytes(1 << 16))
             except OSError:
@@ -156,7 +156,7 @@ class Timeouts(Case):
             client = Client(encore.port)
             self.addCleanup(client.close)
             clients.append(client)
-            # Who came in the same turn of a worker gives way to nobody yet.
+            # A client that came in the same turn of a worker does not give way yet.
             eventually(lambda: accepted() >= before + number, f"client {number} is let in")
         eventually(lambda: encore.metrics()["encore_client_connections_given_up_total"] >= 10,
                    "ten are given up")

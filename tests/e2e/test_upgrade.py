@@ -134,7 +134,7 @@ class BothModes(Upgrade):
                 with Client(encore.port) as client:
                     self.assertIn(expected, field(client.ask(url("/page")), "Cache-Status"))
             self.assertEqual(seen + 6, origin.count())
-            with Client(encore.port) as client:  # what is stored is no answer to it
+            with Client(encore.port) as client:  # a stored response does not answer it
                 answer = client.ask(url("/page"), fields=handshake_fields())
                 self.assertIn("detail=upgrade", field(answer, "Cache-Status"))
             self.assertEqual(seen + 7, origin.count())
@@ -361,7 +361,7 @@ class Ends(Upgrade):
 
 
 class Histories(Upgrade):
-    """Both sides send at once in random pieces; some end, some are cut in the middle."""
+    """Both sides send random pieces concurrently; some end, some are cut in the middle."""
 
     def run_one(self, encore, origin_url, plan):
         client, answer = self.open(encore, origin_url, RAW)

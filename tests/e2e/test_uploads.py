@@ -1,4 +1,5 @@
-"""Request bodies: answers that come before their end, clients and origins that leave under way."""
+"""Request bodies: responses that come before their end, clients and origins that leave during
+them."""
 
 import socket
 import threading
@@ -12,8 +13,8 @@ MIB = 1 << 20
 
 
 class RawOrigin:
-    """Reads a request's head and `take` bytes behind it, sends `answer`, and closes at once, so
-    that the system resets the connection for what was not read."""
+    """Reads a request's head and `take` bytes behind it, sends `answer`, and closes immediately, so
+    that the system resets the connection for the unread bytes."""
 
     def __init__(self, case, answer, take=0):
         self.answer, self.take = answer, take
@@ -174,7 +175,7 @@ class Leavers(Case):
         self.assertEqual(200, encore.admin("/healthz")[0])
 
     def test_a_put_goes_on_a_connection_of_its_own(self):
-        # Of its body nothing is kept to be sent again, should a kept connection be dead.
+        # Its body is not kept for another attempt, should a kept connection be dead.
         origin = Origin(self, default=response(b"ok"))
         encore = self.encore()
         with Client(encore.port) as client:
@@ -344,7 +345,8 @@ class Pace(Case):
             threading.Event().wait(1.3 * pause)
             go.set()
             self.assertTrue(drained.wait(30))
-            threading.Event().wait(0.4 * pause)  # several looks at what has waited for too long
+            threading.Event().wait(0.4 * pause)  # several checks for requests that have waited too
+                                                 # long
             client.send(piece * (pieces - state["sent"] // len(piece)))
             self.assertEqual(b"taken", client.read_response().body)
 

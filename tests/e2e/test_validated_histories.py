@@ -1,5 +1,6 @@
-"""Random histories of what must be validated each time: many ask for a few URLs at once, which change
-by another way meanwhile, break off, and are purged. No answer is older than its request."""
+"""Random histories of responses that must be validated each time: many clients concurrently request
+a few URLs, which change by another way meanwhile, and abort, and purge. No response is older than
+its request."""
 
 import random
 import threading

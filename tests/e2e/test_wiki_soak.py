@@ -1,6 +1,7 @@
-"""A real MediaWiki behind Encore, and beside it behind Varnish with what the wiki's manual says: the
-same readers, users, editors and uploads. Nobody sees a page of another, no page is older than the
-last edit whose purge was answered, and readers find as much in the cache as in Varnish.
+"""A real MediaWiki behind Encore, and for comparison behind Varnish with the configuration of the
+wiki's manual: the same readers, users, editors and uploads. Nobody sees a page of another, no page
+is older than the last edit whose purge was answered, and readers find as much in the cache as in
+Varnish.
 
 WIKI_SOAK_SECONDS says for how long (./dev soak --wiki); without it the test is skipped, for the
 application is not among what tests install."""

@@ -1,6 +1,7 @@
-"""A real WordPress behind Encore with recipes/wordpress.toml, and beside it behind Varnish with the usual
-rules: the same readers, users, commenters and editors. Nobody sees a page of another, no page is older than
-the last change whose purge was answered, and readers find as much in the cache as in Varnish.
+"""A real WordPress behind Encore with recipes/wordpress.toml, and for comparison behind Varnish
+with the usual rules: the same readers, users, commenters and editors. Nobody sees a page of
+another, no page is older than the last change whose purge was answered, and readers find as much in
+the cache as in Varnish.
 
 WORDPRESS_SOAK_SECONDS says for how long (./dev soak --wordpress); without it the test is skipped, for the
 application is not among what tests install."""
@@ -22,7 +23,7 @@ from wordpress import EDITOR, NAME, SECRET, Blog, Visitor
 SECONDS = float(os.environ.get("WORDPRESS_SOAK_SECONDS", 0))
 POSTS = range(10)
 READERS, USERS, COMMENTERS, EDITORS = 6, 2, 1, 2
-READS_A_BURST = 1000  # of an editor's changes
+READS_A_BURST = 1000  # reads in a burst of an editor's changes
 HOME, FEED, CATEGORY = "/", "/feed/", "/category/uncategorized/"
 STYLE = "/wp-includes/css/buttons.min.css"
 LOCKED, PASSWORD = "/locked/", "open-sesame"

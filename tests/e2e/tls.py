@@ -118,7 +118,7 @@ class TlsCase(Case):
         return self.proxy.metrics()[f"encore_{name}"]
 
     def s_client(self, *arguments, name="www.example", request=None):
-        """What openssl s_client says of a handshake."""
+        """Returns the report of openssl s_client about a handshake."""
         openssl = need_program("openssl")
         named = ["-servername", name] if name else ["-noservername"]
         ended = subprocess.run(
@@ -128,7 +128,7 @@ class TlsCase(Case):
         return ended.stdout.decode(errors="replace")
 
     def check_config(self, proxy=None, refused=True):
-        """What --check-config says of the present config."""
+        """Returns the report of --check-config about the present config."""
         proxy = proxy or self.proxy
         proxy.write_config()
         ended = self.run_client([proxy.program, "--config", proxy.config_path, "--check-config"],
@@ -159,7 +159,7 @@ def subject_of(text):
 
 
 def raw(port, data):
-    """What the proxy says to these bytes until it ends the connection."""
+    """Returns the proxy's response to these bytes, until it ends the connection."""
     with socket.create_connection(("127.0.0.1", port), timeout=30 * SLOWDOWN) as sock:
         with contextlib.suppress(OSError):
             sock.sendall(data)

@@ -91,8 +91,8 @@ def echo(exchange):
 
 
 class RawSwitch:
-    """A route: goes over to `protocol`, then gives the bare socket to `serve(sock)`. What comes with
-    the handshake goes with it, and so does `with_head` behind the 101."""
+    """A route: switches to `protocol`, then gives the bare socket to `serve(sock)`. Bytes that come
+    with the handshake go with it, and so does `with_head` behind the 101."""
 
     def __init__(self, serve, protocol="raw/1", with_head=b""):
         self.serve, self.protocol, self.with_head = serve, protocol, with_head
