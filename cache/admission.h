@@ -55,7 +55,7 @@ class Admission {
   ProbationAdmission* probation() { return std::get_if<ProbationAdmission>(&policy_); }
   const ProbationAdmission* probation() const { return std::get_if<ProbationAdmission>(&policy_); }
 
-  // Whether admit() wants to know what would be evicted.
+  // True if admit() wants to know what would be evicted.
   bool compares() const { return std::holds_alternative<TinyLfu>(policy_); }
   // A resident entry of the key was used.
   void used(const Key& key) {

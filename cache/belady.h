@@ -48,7 +48,7 @@ class Belady {
     return victim_;
   }
 
-  // Whether a newcomer is the one that goes first.
+  // True if a newcomer is the one that goes first.
   bool bypasses(const Newcomer& newcomer) {
     if (newcomer.hint == UINT64_MAX) {
       return true;

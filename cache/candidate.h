@@ -20,8 +20,8 @@ struct Candidate {
   MonotonicTime now{};
   // 0 in would_admit(): not known yet.
   std::uint64_t size_bytes = 0;
-  // Whether something would be evicted for it, and which key. Only for policies that compare, and
-  // not in would_admit().
+  // True if something would be evicted for it; then `victim` is its key. Only for policies that
+  // compare, and not in would_admit().
   bool has_victim = false;
   filter::Hash128 victim{};
 };

@@ -31,9 +31,9 @@ struct ObjectSizes {
   std::uint64_t body = 0;  // body as stored
 };
 
-// Whether there is such an object, whatever its body.
+// True if there is such an object, whatever its body.
 bool is_object(const ObjectSizes& sizes);
-// Whether the body lies in the object's own slot and not in memory of its own. An empty one does
+// True if the body lies in the object's own slot and not in memory of its own. An empty one does
 // wherever the object lies.
 bool is_inline(const ObjectSizes& sizes);
 

@@ -32,7 +32,7 @@ std::uint64_t default_segment_bytes(std::uint64_t disk_bytes);
 // for fewer than kDiskSegmentsMin, for more than kSegmentsMax; the message shows the sizes.
 Result<DiskLayout> lay_out_disk(std::uint64_t disk_bytes, std::uint64_t segment_bytes);
 
-// Whether a record of so many bytes, which varies by names of so many, fits a segment that has
+// True if a record of so many bytes, which varies by names of so many, fits a segment that has
 // nothing else.
 bool fits_empty_segment(std::uint64_t record_bytes, std::uint32_t names_bytes,
                         std::uint64_t segment_bytes);

@@ -46,7 +46,8 @@ class DiskEntry {
     names_ = static_cast<std::uint16_t>((names_ & ~(kVisitsMax << kVisitsShift)) |
                                         visits << kVisitsShift);
   }
-  // Whether it was hit since it was first written, and whether that filled a disk (for counts).
+  // was_visited(): it was hit since it was first written; filled(): that write filled a disk (for
+  // counts).
   bool was_visited() const { return (names_ & kWasVisited) != 0; }
   void set_was_visited() { names_ = static_cast<std::uint16_t>(names_ | kWasVisited); }
   bool filled() const { return (place_high_ & kFilled) != 0; }
@@ -116,7 +117,7 @@ class DiskSlab {
   std::uint32_t size() const { return size_; }
   // All entries have numbers below this.
   std::uint32_t slots() const { return static_cast<std::uint32_t>(chunks_.size()) * kChunk; }
-  // Whether a place holds an entry. REQUIRES: ref < slots().
+  // True if a place holds an entry. REQUIRES: ref < slots().
   bool holds(EntryRef ref) const {
     return chunks_[ref / kChunk].entries != nullptr && at(ref).is_there();
   }

@@ -50,7 +50,7 @@ class DiskTier {
     MonotonicTime now{};
   };
   DiskDecision place(const Wish& wish) ENCORE_REQUIRES(mutex);
-  // Whether what waits is written there because it was never full.
+  // True if what waits is written there because it was never full.
   bool is_filling(std::uint16_t disk) const ENCORE_REQUIRES(mutex) {
     return !states_[disk].full_once;
   }
@@ -74,7 +74,7 @@ class DiskTier {
   void entry_came(const Entry& entry) ENCORE_REQUIRES(mutex);
   void entry_went(const Entry& entry) ENCORE_REQUIRES(mutex);
   std::uint64_t index_bytes() const ENCORE_REQUIRES(mutex) { return entries_ * kDiskEntryBytes; }
-  // Whether so many bytes more go into a share that is `index_max` large.
+  // True if so many bytes more go into a share that is `index_max` large.
   bool has_room(std::uint64_t bytes, std::uint64_t index_max) const ENCORE_REQUIRES(mutex) {
     return index_bytes() + bytes <= index_max;
   }
@@ -93,7 +93,7 @@ class DiskTier {
       ENCORE_REQUIRES(mutex) {
     return logs_[disk].segment(segment).sequence;
   }
-  // Whether there are older ones.
+  // True if there are older ones.
   bool has_older(std::uint16_t disk, std::uint32_t segment) const ENCORE_REQUIRES(mutex);
   // Records that may move are counted, shard after shard, before any does (DiskPolicy::compares).
   bool is_counting(std::uint16_t disk) const ENCORE_REQUIRES(mutex) {
@@ -124,20 +124,20 @@ class DiskTier {
   DiskLoad load_for(const filter::Hash128& key) const ENCORE_REQUIRES(mutex);
   // The rule that probation follows. Its readers are numbered under the mutex, as all here.
   ProbationRule rule ENCORE_GUARDED_BY(mutex);
-  // Whether a record may lie on some disk that the index does not know: not loaded yet, in a
+  // True if a record may lie on some disk that the index does not know: not loaded yet, in a
   // segment that is being reclaimed, or found without room. Why such records leave first:
   // docs/decisions/0440.
   bool hides_records() const ENCORE_REQUIRES(mutex);
   // True if place `a` was given later than `b`; both are on one disk.
   bool is_later(const DiskPlace& a, const DiskPlace& b) const ENCORE_REQUIRES(mutex);
-  // Whether a record that was found there may go into the index.
+  // True if a record that was found there may go into the index.
   bool takes_found(const DiskPlace& place) const ENCORE_REQUIRES(mutex);
   void found(const Entry& entry, bool is_live) ENCORE_REQUIRES(mutex);
   // The index has no room for a record that was found there and is the newest of its key. Nothing
   // is known of it from then on: its segment and all before it leave first, in the order of the
   // log, for what is older than it must not outlive it.
   void found_without_room(const DiskPlace& place) ENCORE_REQUIRES(mutex);
-  // Whether such records may lie on another disk than this one.
+  // True if such records may lie on another disk than this one.
   bool is_unknown_beside(std::uint16_t disk) const ENCORE_REQUIRES(mutex);
 
   std::uint32_t shards() const { return shards_; }
@@ -163,7 +163,7 @@ class DiskTier {
   // The segment to reclaim next; nothing: none has to be.
   std::optional<std::uint32_t> next_to_reclaim(std::uint16_t disk, std::uint64_t index_max) const
       ENCORE_REQUIRES(mutex);
-  // Whether a record that was found without room may still lie there.
+  // True if a record that was found without room may still lie there.
   bool has_unknown(std::uint16_t disk) const ENCORE_REQUIRES(mutex);
   std::optional<std::uint16_t> disk_for(const filter::Hash128& key) const ENCORE_REQUIRES(mutex);
   void refill(MonotonicTime now) ENCORE_REQUIRES(mutex);

@@ -75,7 +75,7 @@ class EntrySlab {
   std::uint32_t size() const { return size_; }
   // All entries have numbers below this.
   std::uint32_t slots() const { return static_cast<std::uint32_t>(hot_.size()) * kChunk; }
-  // Whether a place holds an entry. REQUIRES: ref < slots().
+  // True if a place holds an entry. REQUIRES: ref < slots().
   bool holds(EntryRef ref) const {
     return hot_[ref / kChunk] != nullptr && hot_[ref / kChunk][ref % kChunk].in_use != 0;
   }

@@ -23,7 +23,7 @@ class GhostQueue {
     size_ += part(mixed).insert_or_assign(mixed, number).second ? 1U : 0U;
     order_.push_back({mixed, number});
   }
-  // Whether it was there; it is not now.
+  // True if it was there; it is not now.
   bool take(const filter::Hash128& key) { return erase(filter::remix(key)); }
   // Drops the oldest until no more than `size` are left.
   void shrink_to(std::size_t size) {

@@ -56,7 +56,7 @@ bool is_grown_gone(const Shard& shard, const Key& key,
   return shard.table.find(key.hash, variant) == kNoEntry;
 }
 
-// Whether a decision depends on the room that is left.
+// True if a decision depends on the capacity that is left.
 bool reads_budget(const Shard& shard) ENCORE_REQUIRES(shard.mutex) {
   return shard.admission.compares() || shard.table.knows_future();
 }

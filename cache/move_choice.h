@@ -33,7 +33,7 @@ class MoveChoice {
   // By visits: an object that may move. REQUIRES: visits <= kVisitsMax, end_count() comes later.
   void count(std::uint32_t visits, std::uint64_t bytes) { bytes_of_[visits] += bytes; }
   void end_count();
-  // Whether one of shard `shard` moves: then it is taken, and its room with it. Shards ask in the
+  // True if one of shard `shard` moves: then it is taken, and its room with it. Shards ask in the
   // order of their numbers. An object that was not counted finds room like the rest, up to the
   // whole.
   bool take(std::uint32_t visits, std::uint32_t shard, std::uint64_t bytes);

@@ -74,9 +74,9 @@ inline constexpr std::span<const std::string_view> kOnlineEvictionNames =
 // Those that need no disk: all but probation.
 inline constexpr std::span<const std::string_view> kMemoryAdmissionNames =
     std::span(kAdmissionNames).first<static_cast<std::size_t>(AdmissionPolicy::kProbation)>();
-// Whether the policy's memory is a rotating Bloom filter, which can be saved.
+// True if the policy's memory is a rotating Bloom filter, which can be saved.
 bool has_filter(AdmissionPolicy policy) noexcept;
-// Whether AdmissionOptions::filter.capacity means something to it.
+// True if AdmissionOptions::filter.capacity means something to it.
 bool has_window(AdmissionPolicy policy) noexcept;
 
 std::string_view to_string(EvictionPolicy policy) noexcept;

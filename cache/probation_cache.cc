@@ -6,7 +6,7 @@
 namespace encore::cache {
 namespace {
 
-// Whether it was stale; it is fresh from now on.
+// True if it was stale; it is fresh from now on.
 bool validated(MonotonicTime& fresh_until, const ProbationRequest& request) {
   if (request.now < fresh_until) {
     return false;

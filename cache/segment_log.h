@@ -57,7 +57,7 @@ class SegmentLog {
     WriteReason why = WriteReason::kAdmit;
   };
   std::optional<PlacedRecord> place(const Record& record);
-  // Whether an empty segment takes such a record.
+  // True if an empty segment takes such a record.
   bool fits_empty(const Record& record) const;
 
   // A record that is at this place is in the index no more.
@@ -71,7 +71,7 @@ class SegmentLog {
   std::optional<std::uint32_t> oldest_in_order() const {
     return sealed_.empty() ? std::nullopt : std::optional(sealed_.front());
   }
-  // Whether no segment has a higher sequence.
+  // True if no segment has a higher sequence.
   bool is_newest(std::uint32_t segment) const {
     return !active_ && !sealed_.empty() && sealed_.back() == segment;
   }

@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 constexpr std::uint64_t kEpochMask = 3;  // HotEntry::epoch
 
-// Whether it is the first.
+// True if it is the first.
 bool note_use(HotEntry& entry) {
   const bool first = entry.reused == 0;
   entry.reused = 1;

@@ -108,7 +108,7 @@ class Table {
   bool in_other_order(EntryRef ref) const { return slab_.hot(ref).epoch != epoch_; }
   // REQUIRES: it is in another order than order_.
   void leave_other_order(EntryRef ref, Removal why);
-  // Whether it is the first.
+  // True if it is the first.
   bool hit(EntryRef ref, const Access& access);
   // The victim of the order that gives the victims now.
   EntryRef victim(Used used);

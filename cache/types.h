@@ -103,9 +103,9 @@ std::string_view to_string(AdmitReason reason) noexcept;
 std::string_view to_string(ReserveOutcome outcome) noexcept;
 std::string_view to_string(CommitOutcome outcome) noexcept;
 std::string_view to_string(FreshenOutcome outcome) noexcept;
-// Whether the response goes into the cache.
+// True if the response goes into the cache.
 bool is_stored(AdmitReason reason) noexcept;
-// Whether it is on probation in the memory (Stored::waits).
+// True if it is on probation in the memory (Stored::waits).
 constexpr bool is_on_probation(AdmitReason reason) noexcept {
   return reason == AdmitReason::kWaits || reason == AdmitReason::kFill ||
          reason == AdmitReason::kWritesAll;
@@ -244,7 +244,7 @@ class Selector {
   virtual bool matches(Payload payload) = 0;
   // The same for a record on disk, asked where nothing in memory is selected. May keep the view.
   virtual bool matches_disk(const DiskView& /*view*/) { return false; }
-  // Whether the last matches() said false for want of something that is not made under a lock: the
+  // True if the last matches() said false for want of something that is not made under a lock: the
   // lookup ends, as if it had not been, to be repeated.
   virtual bool is_undecided() const { return false; }
 };

@@ -50,7 +50,7 @@ Window window_of(const Config& config) noexcept;
 // Errors: what filter::checked() refuses; load_config() has asked already.
 Result<FilterPlan> derive_filter(const Config& config);
 
-// Whether [filters] publishes this.
+// True if [filters] publishes this.
 bool publishes(const Filters& filters, std::string_view what) noexcept;
 // The filter of an hour of changes: classic, for scripts that read it, and without a seed, for it
 // is published. Errors: those of filter::checked(); load_config() has asked already.
@@ -101,7 +101,7 @@ std::uint64_t bounded_max_object(const Config& config, std::uint64_t bytes) noex
 // they are found. Errors: as derive_filter().
 Result<cache::KernelOptions> kernel_options(const Config& config);
 
-// Whether only this machine reaches the admin listener: a loopback address, a Unix socket, or none.
+// True if only this machine reaches the admin listener: a loopback address, a Unix socket, or none.
 bool is_local(const Admin& admin) noexcept;
 // Returns warnings about the admin listener, a sentence each; for the log, the live page and
 // --check-config.

@@ -29,7 +29,7 @@ std::string unknown(std::string_view thing, std::string_view name,
   return text + "; accepted: " + listed(accepted);
 }
 
-// Whether two listeners cannot have these both. "::" is every address of the machine, of IPv4 too,
+// True if two listeners cannot have these both. "::" is every address of the machine, of IPv4 too,
 // and 0.0.0.0 every one of IPv4. Port 0 is any that is free.
 bool overlap(const Endpoint& a, const Endpoint& b) {
   if (a.socket.empty() != b.socket.empty()) return false;

@@ -104,7 +104,7 @@ struct LogFormat {
   Style style = Style::kJson;
   std::vector<LogPart> parts = {};  // parts of kLine
 
-  // Whether a record has the field.
+  // True if a record has the field.
   bool has(LogField field) const;
 };
 

@@ -42,7 +42,7 @@ class AdoptedMemory {
   // Generation 0 was the current one of the other cache.
   std::uint32_t generations() const { return static_cast<std::uint32_t>(sums_.size()); }
   std::uint32_t shards() const { return static_cast<std::uint32_t>(shards_.size()); }
-  // Whether one of the newest so many generations has the key. REQUIRES: `key.bytes` is its text.
+  // True if one of the newest so many generations has the key. REQUIRES: `key.bytes` is its text.
   bool test(const HashedKey& key, std::uint32_t newest) const;
 
   // Sums of one generation, over all shards.

@@ -132,7 +132,7 @@ std::size_t tail_bytes(SavedKind kind, std::uint32_t version, std::uint32_t gene
 
 std::unexpected<Error> damaged(const std::string& what) { return refuse_saved(what); }
 
-// Whether this is a saved form of a version that is known.
+// True if this is a saved form of a version that is known.
 bool is_known_version(std::string_view bytes) {
   if (bytes.size() < kHeaderBytes || !bytes.starts_with(kMagic)) {
     return false;

@@ -132,7 +132,7 @@ class SavedChecksum {
   SavedChecksum& operator=(const SavedChecksum&) = delete;
   ~SavedChecksum();
   void add(std::string_view bytes);
-  // Whether it is what eight bytes of a saved form state.
+  // True if it is what eight bytes of a saved form state.
   bool is(std::string_view stated) const;
 
  private:

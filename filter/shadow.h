@@ -64,7 +64,7 @@ class Shadow {
   // Errors: memory that cannot be had, one_in not a power of two.
   static Result<Shadow> create(const ShadowOptions& options);
 
-  // Whether the shadow wants to hear of this key.
+  // True if the shadow wants to hear of this key.
   bool samples(const Hash128& hash) const { return sample_of(hash) < sample_below_; }
   // For callers that keep the bound at hand: it never changes.
   std::uint32_t sample_below() const { return sample_below_; }

@@ -42,7 +42,7 @@ class Arguments {
   void optional_output(const std::string& name, std::string& value, const std::string& help);
   // Once all is parsed: no file that is read is written, and none is written twice.
   Result<void> check_outputs() const;
-  // Whether the option was given on the command line.
+  // True if the option was given on the command line.
   bool given(const std::string& name) const;
 
  private:

@@ -23,7 +23,8 @@ struct Monitor {
     phase = what;
     total = units;
   }
-  // Whether to end with what is known. REQUIRES: the caller leaves something out then.
+  // True if the work is to end with its results so far. REQUIRES: the caller leaves something out
+  // then.
   bool stopped() {
     if (!stop.load(std::memory_order_relaxed)) {
       return false;

@@ -33,7 +33,7 @@ class Authority {
   Authority& operator=(Authority&&) noexcept;
   ~Authority();
 
-  // Whether clients take a certificate of ours for a host, or for all below it ("*.a.example"), by
+  // True if clients take a certificate of ours for a host, or for all below it ("*.a.example"), by
   // the certificate's own constraints. `host` is in lower case.
   bool permits(std::string_view host) const;
   // The names whose hosts, and all hosts below, it may sign for; none: any.

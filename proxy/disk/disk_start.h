@@ -21,7 +21,7 @@ class DiskStart final : private RecoverySink {
 
   // Reads the purges and the segments' headers. Errors: those of PurgeLog::load().
   Result<void> begin();
-  // Whether no segment from this one on has anything.
+  // True if no segment from this one on has anything.
   bool is_blank_from(std::uint32_t segment) const;
   // The rules and the sequences are the state's from now on, and what is found goes to its kernel,
   // which knows the disk from here on. REQUIRES: begin() went well; nothing was placed yet.

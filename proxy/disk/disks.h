@@ -80,7 +80,7 @@ class Disks {
   // borrowed until stop(). REQUIRES: called once, before all below and before anything is placed.
   void start(cache::Kernel& kernel);
 
-  // Whether a record of so many bytes, which varies by names of so many, fits a segment of each
+  // True if a record of so many bytes, which varies by names of so many, fits a segment of each
   // disk: the key decides which one it is for. Cheap.
   bool fit(std::uint64_t record_bytes, std::uint32_t names_bytes) const;
   // Cheap: nothing more can be written now (Stored::disk_queue_full).

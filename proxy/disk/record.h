@@ -116,7 +116,7 @@ constexpr std::uint64_t body_begin(const RecordShape& shape) {
 constexpr std::uint64_t record_bytes(const RecordShape& shape) {
   return body_begin(shape) + shape.body_bytes;
 }
-// Whether there may be such a record.
+// True if there may be such a record.
 bool is_sound(const RecordShape& shape);
 
 // Writes the front, for a record that begins `offset` bytes into the segment of `salt`.
@@ -142,7 +142,7 @@ struct RecordFront {
   Salt salt = 0;
   std::uint64_t body_offset = 0;  // in the segment
 
-  // Whether these are the bytes of block i. REQUIRES: there is one; all of its bytes.
+  // True if these are the bytes of block i. REQUIRES: there is one; all of its bytes.
   bool is_block(std::size_t i, std::span<const std::byte> bytes) const;
   std::size_t block_bytes(std::size_t i) const;
 };

@@ -33,7 +33,7 @@ class SegmentBytes {
   bool has(std::uint64_t begin, std::uint64_t bytes) const {
     return begin <= size_ && bytes <= size_ - begin;
   }
-  // Whether the device has ever failed, and how it did last.
+  // True if the device has ever failed; error() is its last error.
   bool has_failed() const { return !error_.empty(); }
   const std::string& error() const { return error_; }
 

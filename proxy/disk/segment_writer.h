@@ -67,7 +67,7 @@ class SegmentWriter {
   std::uint64_t sequence_min() const;
   // The highest that was begun; 0: none.
   std::uint64_t sequence_max() const { return sequence_max_; }
-  // Whether all of this turn that was to come has come.
+  // True if all of this turn that was to come has come.
   bool is_past(std::uint64_t sequence) const {
     return sequence < sequence_max_ || (sequence == sequence_max_ && !turn_);
   }

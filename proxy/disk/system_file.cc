@@ -59,7 +59,7 @@ class SystemFile final : public File {
     return flags >= 0 &&
            ::fcntl(descriptor_.get(), F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
   }
-  // Whether it is worth another try: the file system has refused to bypass the page cache.
+  // True if it is worth another try: the file system has refused to bypass the page cache.
   bool is_refusal(int error) {
     if (error != EINVAL || !is_direct_.exchange(false)) return false;
     return switch_direct(false);

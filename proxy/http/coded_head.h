@@ -15,7 +15,7 @@ namespace encore::http {
 // Added to whatever might have been sent in a coding, and was not.
 inline constexpr std::string_view kVaryByCodingField = "Vary: Accept-Encoding\r\n";
 
-// Whether the response says already that others may get it in another coding.
+// True if the response says already that others may get it in another coding.
 bool varies_by_coding(const Fields& response) noexcept;
 
 // Builds the head of the coded form into `out` (cleared first), in the form of a stored head
@@ -27,7 +27,7 @@ bool varies_by_coding(const Fields& response) noexcept;
 void build_coded_head(const ResponseHead& response, std::string_view coding,
                       std::optional<std::uint64_t> length, std::string& out, StoredMeta& meta);
 
-// Whether a field is the digest of a body as its origin has sent it.
+// True if a field is the digest of a body as its origin has sent it.
 bool is_body_digest(const Field& field) noexcept;
 
 // Writes a strong entity tag of the head weak. `head` is in the form of a stored head.

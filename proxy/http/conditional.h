@@ -32,7 +32,7 @@ enum class Condition : std::uint8_t {
 Condition evaluate_conditions(const RequestHead& request, const Validators& stored,
                               unsigned stored_status, UnixSeconds now) noexcept;
 
-// Whether Range is to be honoured, given If-Range (RFC 9110 13.1.5): true without If-Range, else
+// True if Range is to be honoured, given If-Range (RFC 9110 13.1.5): true without If-Range, else
 // only if its validator matches strongly.
 bool if_range_holds(const RequestHead& request, const Validators& stored, UnixSeconds now) noexcept;
 

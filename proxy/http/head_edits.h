@@ -21,7 +21,7 @@ class HeadEdits {
   bool empty() const { return left_out_.empty() && lines_.empty(); }
   // Nothing that is there goes.
   bool only_adds() const { return left_out_.empty(); }
-  // Whether lines of this name go.
+  // True if lines of this name go.
   bool leaves_out(std::string_view name) const noexcept;
   // Names of these lines, lower case.
   const std::vector<std::string>& left_out() const { return left_out_; }

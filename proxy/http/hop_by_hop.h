@@ -21,7 +21,7 @@ class HopByHop {
   static constexpr std::size_t kListedNamesMax = 64;
 
   explicit HopByHop(const Fields& fields) noexcept;
-  // Whether the field must be neither forwarded nor stored. Also true for Content-Length's
+  // True if the field must be neither forwarded nor stored. Also true for Content-Length's
   // counterpart Transfer-Encoding: the framing of the next hop is written anew. Trailer is kept:
   // it describes the trailers, which are forwarded.
   bool drops(const Field& field) const noexcept {
@@ -54,10 +54,10 @@ std::string asked_upgrade(const RequestHead& head);
 // empty.
 std::string switched_protocol(std::string_view asked, const ResponseHead& head);
 
-// Whether TE lists "trailers" (RFC 9110 10.1.4). Not in HTTP/1.0, which has no chunks for them.
+// True if TE lists "trailers" (RFC 9110 10.1.4). Not in HTTP/1.0, which has no chunks for them.
 bool accepts_trailers(const RequestHead& head) noexcept;
 
-// Whether a field may stand in a trailer section and be merged or forwarded from there (RFC 9110
+// True if a field may stand in a trailer section and be merged or forwarded from there (RFC 9110
 // 6.5.1): not framing, routing, authentication, request modifiers or content description.
 bool allowed_in_trailer(const Field& field) noexcept;
 

@@ -10,7 +10,7 @@
 
 namespace encore::http {
 
-// Whether a final response to this method invalidates: the method is not safe, or unknown, and
+// True if a final response to this method invalidates: the method is not safe, or unknown, and
 // the status is 2xx or 3xx.
 constexpr bool invalidates(Method method, unsigned status) noexcept {
   return !is_safe(method) && method != Method::kConnect && status >= 200 && status < 400;

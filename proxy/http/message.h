@@ -93,7 +93,7 @@ class Fields {
   const Field* begin() const noexcept { return lines_.data(); }
   const Field* end() const noexcept { return lines_.data() + lines_.size(); }
 
-  // Whether any line has the id. One AND.
+  // True if any line has the id. One AND.
   bool has(FieldId id) const noexcept { return present_.has(id); }
   bool has_any(FieldSet ids) const noexcept { return present_.intersects(ids); }
   FieldSet present() const noexcept { return present_; }
@@ -126,7 +126,7 @@ class Fields {
       while (reader.next(member)) f(member);
     });
   }
-  // Whether the comma list of the id has the token, in any case. REQUIRES: token in lower case.
+  // True if the comma list of the id has the token, in any case. REQUIRES: token in lower case.
   bool list_has(FieldId id, std::string_view lower_token) const noexcept;
 
   void rebase(const Rebase& rebase) noexcept {

@@ -76,12 +76,12 @@ std::uint64_t multipart_bytes(std::string_view boundary, std::string_view conten
 // Content-Length. Nothing for multipart, and for a wrong or missing Content-Range.
 std::optional<ContentRange> partial_content(const ResponseHead& response) noexcept;
 
-// Whether a 206 answers this request: its range lies within what was asked for. REQUIRES: a Range
+// True if a 206 answers this request: its range lies within what was asked for. REQUIRES: a Range
 // of one range.
 bool answers_range(const ContentRange& content, std::string_view range_value) noexcept;
 
 struct Validators;
-// Whether two parts may be joined (RFC 9110 15.3.7.3): same strong validator, same length, and
+// True if two parts may be joined (RFC 9110 15.3.7.3): same strong validator, same length, and
 // they touch or overlap.
 bool may_combine(const ByteRange& a, const Validators& a_validators, std::uint64_t a_length,
                  const ByteRange& b, const Validators& b_validators,

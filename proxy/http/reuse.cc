@@ -28,7 +28,7 @@ RequestDirectives without_reload(RequestDirectives request) noexcept {
   return request;
 }
 
-// Whether the request itself is content with a response of this age in spite of its staleness.
+// True if the request itself is content with a response of this age in spite of its staleness.
 bool accepts_while_revalidating(const StoredMeta& meta, const RequestDirectives& request,
                                 MonotonicTime now) noexcept {
   if (request.min_fresh) return false;

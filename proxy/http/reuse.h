@@ -36,7 +36,7 @@ struct ReuseOptions {
 ReuseDecision decide_reuse(const StoredMeta& meta, const RequestDirectives& request,
                            MonotonicTime now, const ReuseOptions& options) noexcept;
 
-// Whether what another request brought (a response on its way, or a stored one that was just
+// True if what another request brought (a response on its way, or a stored one that was just
 // validated) answers this one too: only where the store alone would answer it now. Then it is
 // fresh, and neither the response nor this request demands that the origin be asked. Why storing is
 // not sharing: docs/decisions/0053.
@@ -54,7 +54,7 @@ enum class OriginFailure : std::uint8_t {
   kUnreachable,  // refused, closed, timed out, not resolved
 };
 
-// Whether a status of a validation's answer counts as a failure of the origin (RFC 5861 4).
+// True if a status of a validation's answer counts as a failure of the origin (RFC 5861 4).
 constexpr bool is_error_status(unsigned status) noexcept {
   return status == 500 || status == 502 || status == 503 || status == 504;
 }

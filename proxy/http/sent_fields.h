@@ -71,7 +71,7 @@ class SentFields {
   // Returns the forwarded part of a Cookie that changes: "a=1; b=2", in the order of the options;
   // empty: nothing.
   std::string kept_cookies() const;
-  // Whether the origin gets a Cookie of the client's.
+  // True if the origin gets a Cookie of the client's.
   bool sends_cookie() const;
   // Cookie and Authorization as the origin gets them, in one text; empty: neither.
   std::string credentials() const;

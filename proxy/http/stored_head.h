@@ -25,7 +25,7 @@ struct HeadOptions {
   std::vector<std::string> strip_fields = {};  // these too; lower case
 };
 
-// Whether a field of a response ends here: those that are ours alone to read, and a Cache-Status
+// True if a field of a response ends here: those that are ours alone to read, and a Cache-Status
 // that cannot be read, for the member that we add would be lost with it (RFC 9211 2).
 bool is_stripped(const Field& field, const HeadOptions& options) noexcept;
 

@@ -53,7 +53,7 @@ struct StoredMeta {
 };
 static_assert(sizeof(StoredMeta) <= 64);
 
-// Whether the response's own time has come. One that never was fresh is stale whatever the clock
+// True if the response's own time has come. One that never was fresh is stale whatever the clock
 // says.
 inline bool is_stale(const StoredMeta& meta, MonotonicTime now) noexcept {
   return now >= meta.fresh_until || meta.is(StoredMeta::kNeverFresh);

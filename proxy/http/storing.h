@@ -74,12 +74,12 @@ struct StoreDecision {
   bool ok() const noexcept { return reason == StoreReason::kOk; }
 };
 
-// Whether the origin says that a response is for shared caches.
+// True if the origin says that a response is for shared caches.
 inline bool is_marked_shared(const ResponseDirectives& directives) noexcept {
   return directives.is_public || directives.s_maxage.has_value() || directives.targeted;
 }
 
-// Whether a Set-Cookie in a response to this request bars storing it.
+// True if a Set-Cookie in a response to this request bars storing it.
 bool set_cookie_bars(const RequestHead& request, const Lifetime& lifetime,
                      const StoreOptions& options) noexcept;
 

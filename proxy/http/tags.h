@@ -13,7 +13,7 @@ namespace encore::http {
 // Cache-Tag, X-Cache-Tags and X-Magento-Tags are separated by commas, xkey and Cache-Tags by commas
 // and white space, the others (Surrogate-Key) by white space.
 std::string tags_in(const Fields& fields, const std::vector<std::string>& names);
-// Whether such a text has the tag.
+// True if such a text has the tag.
 bool has_tag(std::string_view tags, std::string_view tag);
 
 }  // namespace encore::http

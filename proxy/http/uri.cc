@@ -117,7 +117,7 @@ int hex_value(char c) noexcept {
 
 char to_upper(char c) noexcept { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
 
-// Whether an escape begins at `at`.
+// True if an escape begins at `at`.
 bool is_escape(std::string_view text, std::size_t at) noexcept {
   return at + 2 < text.size() && hex_value(text[at + 1]) >= 0 && hex_value(text[at + 2]) >= 0;
 }
@@ -171,7 +171,7 @@ char* write_path_slowly(std::string_view path, char* root) noexcept {
   return out;
 }
 
-// Whether the path has neither escapes nor anything that could be a dot segment.
+// True if the path has neither escapes nor anything that could be a dot segment.
 bool is_plain_path(std::string_view path) noexcept {
   const char* begin = path.data();
   const char* end = begin + path.size();

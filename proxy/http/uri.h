@@ -80,7 +80,7 @@ TargetStatus resolve_target(const RequestHead& head, Scheme scheme, Target& targ
 bool resolve_reference(std::string_view reference, const Target& base, std::string& storage,
                        Target& target);
 
-// Whether two URIs share scheme, host (in any case) and port (RFC 9110 4.3.1).
+// True if two URIs share scheme, host (in any case) and port (RFC 9110 4.3.1).
 bool same_origin(const Target& a, const Target& b) noexcept;
 
 // Makes it a URI of `scheme`: a port that was its own scheme's default stays the default. For

@@ -22,7 +22,7 @@ struct Validators {
 // Those of a response just received.
 Validators received_validators(const ResponseHead& response, UnixSeconds now) noexcept;
 
-// Whether two responses have the same validator: the entity tag, where both have one, compared
+// True if two responses have the same validator: the entity tag, where both have one, compared
 // weakly (RFC 9110 8.8.3.2), else Last-Modified. False where they have none in common.
 bool same_validator(const Validators& a, const Validators& b) noexcept;
 

@@ -13,7 +13,7 @@ namespace encore::http {
 // instance from others. REQUIRES: pseudonym is a token.
 std::string via_member(Version version, std::string_view pseudonym);
 
-// Whether a member of Via names this pseudonym: the request went in a circle.
+// True if a member of Via names this pseudonym: the request went in a circle.
 bool via_has(const Fields& fields, std::string_view pseudonym) noexcept;
 
 }  // namespace encore::http

@@ -21,7 +21,7 @@ class BodyDigest {
   BodyDigest& operator=(BodyDigest&&) noexcept;
 
   void add(std::string_view bytes);
-  // Whether the body is right if it ends with these bytes.
+  // True if the body is right if it ends with these bytes.
   bool is_right_with(std::string_view last) const;
 
  private:

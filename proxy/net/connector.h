@@ -35,7 +35,7 @@ std::string_view to_string(ConnectOutcome outcome);
 
 // The head that asks a proxy for a tunnel. `fields` are whole lines of fields that go with it.
 std::string tunnel_request(const std::string& authority, std::string_view fields = {});
-// Whether the head of an answer, from its beginning, opens it.
+// True if the head of an answer, from its beginning, opens it.
 bool opens_tunnel(std::string_view head);
 // The status of such a head; 0: it is none of HTTP/1.
 int tunnel_status(std::string_view head);

@@ -11,7 +11,7 @@
 
 namespace encore::net {
 
-// Whether it may be asked of DNS: labels of 1 to 63 letters, digits, hyphens and underscores, 253
+// True if it may be asked of DNS: labels of 1 to 63 letters, digits, hyphens and underscores, 253
 // in all; a final dot is allowed. A name that ends in a number is not one: other programs would
 // read it as an address ("127.1", "0x7f.1").
 bool is_host_name(std::string_view name);

@@ -31,7 +31,7 @@ class Lingering final : public LoopPart {
   // Takes the connection over: sends what `tls` (or null) holds unsent, ends our side, lingers.
   // If too many linger already, closes the oldest that has sent all, else the oldest.
   void take(Socket socket, TlsSessionPointer tls);
-  // Whether any of them holds what its socket has not taken yet: it goes lost with the loop.
+  // True if any of them holds what its socket has not taken yet: it goes lost with the loop.
   bool has_unsent() const;
   // Called each time that one does no more and none else does.
   void set_on_sent(std::function<void()> call) { on_sent_ = std::move(call); }

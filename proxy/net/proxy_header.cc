@@ -175,7 +175,7 @@ Status parse_binary(std::string_view input, ProxyHeader& header) {
   return read_addresses(family, rest, header) ? Status::kComplete : Status::kBad;
 }
 
-// Whether `input` begins with `begin`, or could yet.
+// True if `input` begins with `begin`, or could yet.
 bool could_begin_with(std::string_view input, std::string_view begin) {
   const std::size_t common = std::min(input.size(), begin.size());
   return input.substr(0, common) == begin.substr(0, common);

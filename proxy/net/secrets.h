@@ -29,7 +29,7 @@ std::optional<Digest> parse_digest(std::string_view hex);
 // Whether it is a whole hash of a method that takes a guesser long: bcrypt ($2b$, $2y$), yescrypt
 // ($y$), SHA-512 ($6$). Errors say what is wrong, without the hash.
 Result<void> check_password_hash(std::string_view hash);
-// Whether the password has this hash. Takes tens of milliseconds and more: that is what it is for.
+// True if the password has this hash. Takes tens of milliseconds and more: that is what it is for.
 // REQUIRES: check_password_hash(hash).
 bool has_hash(const std::string& password, const std::string& hash);
 

@@ -18,7 +18,7 @@ class Loop;
 // Signals takes them, and do not end the process before. For the first lines of main().
 void hold_signals(std::initializer_list<int> signals);
 
-// Whether one of these was sent to the process and is still held back.
+// True if one of these was sent to the process and is still held back.
 bool is_held(std::initializer_list<int> signals);
 
 class Signals {

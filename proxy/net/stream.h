@@ -143,9 +143,9 @@ class Stream : private DeferredNode {
   bool is_open() const { return static_cast<bool>(socket_); }
   // Read to the end (on_eof was called or is due).
   bool is_eof() const { return eof_; }
-  // Whether bytes of the peer wait to be read. Asks the kernel.
+  // True if bytes of the peer wait to be read. Asks the kernel.
   bool has_unread() const;
-  // Whether the connection has been reset meanwhile: behind the end of what it sent nothing is read
+  // True if the connection has been reset meanwhile: behind the end of what it sent nothing is read
   // from a peer, so that nothing else tells. Asks the kernel; the answer comes true once.
   bool was_reset() const;
 
@@ -164,7 +164,7 @@ class Stream : private DeferredNode {
   bool is_shaking_hands() const { return !ready_; }
   // REQUIRES: is_tls(), and on_ready has come. Valid as long as the stream.
   TlsFacts tls_facts() const;
-  // Whether the handshake took up an earlier session.
+  // True if the handshake took up an earlier session.
   bool is_tls_resumed() const;
   // OpenSSL's or the verification's reason after kTlsError; empty without.
   std::string tls_error() const;

@@ -13,7 +13,7 @@
 namespace encore::net {
 namespace {
 
-// Whether neither side can send any more.
+// True if neither side can send any more.
 bool is_over(const Socket& socket) {
   // The first byte of tcp_info is the state.
   std::uint8_t state = 0;

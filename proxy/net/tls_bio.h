@@ -15,7 +15,7 @@ BIO* new_descriptor_bio(int descriptor);
 void allow_reads(BIO* bio, int reads);
 // Has it give these bytes, which are copied, before those of the descriptor.
 void feed_bio(BIO* bio, std::span<const std::byte> bytes);
-// Whether it has not given all of them yet.
+// True if it has not given all of them yet.
 bool has_fed_bio(BIO* bio);
 
 }  // namespace encore::net

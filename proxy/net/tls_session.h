@@ -46,12 +46,12 @@ class TlsSession {
   bool attach(int descriptor);
   // Bytes that were read of it already, which go before those that it has. REQUIRES: attached.
   void feed(std::span<const std::byte> bytes);
-  // Whether there are such that were not looked at yet.
+  // True if there are such that were not looked at yet.
   bool has_fed() const;
   TlsResult handshake();
   // One record's bytes at most.
   TlsResult read(std::span<std::byte> into);
-  // Whether read() would get bytes without the descriptor's being readable.
+  // True if read() would get bytes without the descriptor's being readable.
   bool has_pending() const;
   // Takes bytes from the front of `parts` until the socket takes no more (kWantWrite) or all are
   // taken (kOk). If a record is made and not wholly sent, flush() sends the rest, and all its bytes

@@ -30,7 +30,7 @@ struct Unsafe {
 #endif
 };
 
-// Whether none of eight bytes is Unsafe. Each of the differences has the highest bit of a byte
+// True if none of eight bytes is Unsafe. Each of the differences has the highest bit of a byte
 // where one is zero, or below 0x20; what borrows may set one more, and never one alone.
 bool is_safe(std::uint64_t bytes) {
   constexpr auto each = [](unsigned byte) { return 0x0101010101010101U * byte; };

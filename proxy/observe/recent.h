@@ -47,7 +47,7 @@ class RecentRequests {
 
   RecentRequests();
 
-  // Whether this plain hit is of the sample. The writer's thread.
+  // True if this plain hit is of the sample. The writer's thread.
   bool is_sampled() noexcept {
     if (--until_sample_ != 0) [[likely]]
       return false;

@@ -35,7 +35,7 @@ class SeriesNames {
   const std::set<std::string, std::less<>>& own() const { return own_; }
   // Names that have none.
   std::size_t clipped() const { return clipped_; }
-  // Whether anything is counted under "other".
+  // True if anything is counted under "other".
   bool has_others() const { return has_others_; }
 
  private:

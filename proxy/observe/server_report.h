@@ -16,7 +16,7 @@ struct ServerReport {
   std::uint32_t requests = 0;  // in progress
   ServerSums sums = {};
   ServerCounters::Failure last_failure = {};
-  // Whether it and its origin have series of their own in /metrics.
+  // True if it and its origin have series of their own in /metrics.
   bool has_series = true;
   bool has_origin_series = true;
 };

@@ -61,7 +61,7 @@ struct RequestContext {
   // For make_reused(): a new one takes its place, and the room of its texts with it.
   void clear();
 
-  // Whether a URI is asked for: not by CONNECT, nor by OPTIONS *.
+  // True if a URI is asked for: not by CONNECT, nor by OPTIONS *.
   bool has_uri() const { return !key.empty() || !asked.empty(); }
   // The normalised URI. REQUIRES: has_uri().
   std::string_view uri_text() const {

@@ -15,7 +15,7 @@ inline constexpr std::string_view kRequestIdField = "X-Request-Id";
 inline constexpr std::string_view kRequestIdName = "x-request-id";
 inline constexpr std::size_t kRequestIdBytesMax = 128;
 
-// Whether a text can be one: letters, digits and -._~+/=:, 1 .. kRequestIdBytesMax of them.
+// True if a text can be one: letters, digits and -._~+/=:, 1 .. kRequestIdBytesMax of them.
 bool is_request_id(std::string_view text);
 
 class RequestIds {

@@ -28,7 +28,7 @@ bool may_purge(const std::vector<config::CidrText>& named, const net::Address& c
                              [&](const config::CidrText& block) { return block->contains(bytes); });
 }
 
-// Whether the URI's host is this proxy: an address and port of a listener, or a name that is said
+// True if the URI's host is this proxy: an address and port of a listener, or a name that is said
 // to be ours. A page may have any other name point here (docs/decisions/0313).
 bool names_us(const Runtime& runtime, const http::Target& target) {
   const std::string host = plain_host(target.authority.host);

@@ -56,7 +56,7 @@ class Access {
   std::vector<config::PortRange> allow_ports_;
 };
 
-// Whether any of the globs describes the text.
+// True if any of the globs describes the text.
 bool any_glob_matches(const std::vector<std::string>& globs, std::string_view text);
 
 // With which status a request is answered that refusal() says `why` of.

@@ -41,7 +41,7 @@ class Ban {
   // True if it matches the object stored under this key (with its realm), with this content type
   // and these tags (a line feed behind each).
   bool holds(std::string_view key, std::string_view content_type, std::string_view tags) const;
-  // Whether it needs no expression: it is a prefix, or tags alone.
+  // True if it needs no expression: it is a prefix, or tags alone.
   bool is_plain() const;
   // Prefixes of URLs, normalised; empty: it has none.
   const std::vector<std::string>& prefixes() const { return prefixes_; }

@@ -46,7 +46,7 @@ class ClientHosts {
   std::shared_ptr<Latest> open(const net::Address& client, std::string_view host, MonotonicTime now,
                                Nanoseconds memory);
   void close(const net::Address& client, std::string_view host);
-  // Whether it has such connections, as far as it is known.
+  // True if it has such connections, as far as it is known.
   bool is_open(const net::Address& client, std::string_view host);
   // When it was noted last; empty: it is not, or no longer, known.
   std::optional<MonotonicTime> noted_at(const net::Address& client, std::string_view host,

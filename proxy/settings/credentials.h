@@ -48,7 +48,7 @@ class Credentials {
   // By which a login that was found right is known when the files are read again: its name, and the
   // hash of its password or the digest of its token. Empty: it is none of these.
   std::string mark_of(const Login& login) const;
-  // Whether what has that mark would be found right now.
+  // True if what has that mark would be found right now.
   bool is_current(std::string_view mark) const;
 
  private:

@@ -29,11 +29,11 @@ class DestinationPolicy {
   DestinationPolicy(const config::Forward& forward, std::vector<net::Address> own,
                     std::vector<net::Address> local);
 
-  // Whether a client may use the forward proxy at all.
+  // True if a client may use the forward proxy at all.
   bool is_client_allowed(const net::Address& client) const;
-  // Whether any other request may name the port.
+  // True if any other request may name the port.
   bool is_safe_port(std::uint16_t port) const;
-  // Whether CONNECT may name the port.
+  // True if CONNECT may name the port.
   bool is_connect_port(std::uint16_t port) const;
   // As far as a host (lower case, without brackets) tells by itself, for who leaves its name to
   // another proxy: of an address all, of a name that it is not this machine's.
@@ -48,9 +48,9 @@ class DestinationPolicy {
   // where none is left; kOwnListener where any is ours, for the name then means us.
   DestinationVerdict restrict_to_allowed(const net::Address& client,
                                          std::vector<net::Address>& addresses) const;
-  // Whether the address is one of our own listeners.
+  // True if the address is one of our own listeners.
   bool is_own(const net::Address& target) const;
-  // Whether it is this machine's, with the port of a listener of ours, whichever of its addresses
+  // True if it is this machine's, with the port of a listener of ours, whichever of its addresses
   // that has.
   bool is_own_port_here(const net::Address& target) const;
   // The address of a host (lower case, without brackets) that needs no lookup: of an address, and

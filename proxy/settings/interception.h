@@ -84,7 +84,7 @@ class Interception {
                                        MonotonicTime now) const;
   std::optional<MonotonicTime> last_use(const net::Address& client, std::string_view host,
                                         MonotonicTime now) const;
-  // Whether it has a connection at present inside of which it has asked for something.
+  // True if it has a connection at present inside of which it has asked for something.
   bool is_in_use(const net::Address& client, std::string_view host) const;
 
   Nanoseconds hello_wait() const { return intercept_.hello_wait; }

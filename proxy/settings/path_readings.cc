@@ -224,7 +224,7 @@ constexpr std::array kChanges = {Change{&unescaped, &has_percent},
                                  Change{&without_controls, &has_percent},
                                  Change{&cut, &has_percent}};
 
-// Whether some change may make another text of it.
+// True if some change may make another text of it.
 bool is_plain(std::string_view path) {
   for (std::size_t i = 0; i < path.size(); ++i) {
     const char c = path[i];
@@ -237,7 +237,7 @@ bool is_plain(std::string_view path) {
   return true;
 }
 
-// Whether a segment as it was sent is one of dots by its escapes.
+// True if a segment as it was sent is one of dots by its escapes.
 bool is_escaped_dots(std::string_view segment) {
   if (!segment.contains('%')) return false;
   const std::string plain = unescaped(segment);

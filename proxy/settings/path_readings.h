@@ -47,7 +47,7 @@ class AnyReading {
   // Both are borrowed.
   explicit AnyReading(std::string_view path, std::string_view as_sent)
       : path_(path), as_sent_(as_sent) {}
-  // Whether `holds` of the path or of another reading of it; true where not all are known.
+  // True if `holds` of the path or of another reading of it; true where not all are known.
   template <typename Holds>
   bool is(Holds&& holds) {
     if (holds(path_)) return true;
@@ -61,7 +61,7 @@ class AnyReading {
   std::optional<PathReadings> others_;
 };
 
-// Whether `holds` of the path and of each other reading of it, or of none of them.
+// True if `holds` of the path and of each other reading of it, or of none of them.
 template <typename Holds>
 bool all_readings_agree(std::string_view path, std::string_view as_sent, Holds&& holds) {
   const PathReadings readings = other_readings(path, as_sent);
@@ -71,7 +71,7 @@ bool all_readings_agree(std::string_view path, std::string_view as_sent, Holds&&
          });
 }
 
-// Whether a path has other readings for the way in which it was sent, so that another one with the
+// True if a path has other readings for the way in which it was sent, so that another one with the
 // same normal form has none.
 bool has_readings_as_sent(std::string_view as_sent);
 
@@ -79,7 +79,7 @@ bool has_readings_as_sent(std::string_view as_sent);
 std::string normal_glob(std::string_view glob);
 std::vector<std::string> normal_globs(const std::vector<std::string>& globs);
 
-// Whether a glob says itself in which of several ways a path is written: with an escape, a row of
+// True if a glob says itself in which of several ways a path is written: with an escape, a row of
 // slashes, a backslash or ";".
 bool names_its_form(std::string_view glob);
 

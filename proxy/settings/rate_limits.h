@@ -21,7 +21,7 @@ class RateLimits {
   explicit RateLimits(const std::vector<config::RateLimit>& limits);
 
   bool empty() const { return limits_.empty(); }
-  // Whether requests to this listener, by its address in the config, are limited at all.
+  // True if requests to this listener, by its address in the config, are limited at all.
   bool concern(std::string_view listener) const;
   // Counts a request. Returns zero if it is allowed; else the time until a retry, and no limit has
   // counted it. (Other requests in between may be refused for tokens that are about to be

@@ -77,13 +77,13 @@ class Router {
   const Route* match_uri(std::string_view uri, const http::KeyText& parts) const;
   // TLS to servers that a forward client names.
   const net::TlsContext* forward_tls() const { return forward_tls_.get(); }
-  // Whether a host (lower case) that a forward client asks for by http is asked by https.
+  // True if a host (lower case) that a forward client asks for by http is asked by https.
   bool asks_by_https(std::string_view host) const;
 
-  // Whether an origin has only a part of its host's paths. Published resources do not belong to an
+  // True if an origin has only a part of its host's paths. Published resources do not belong to an
   // origin.
   bool has_paths() const { return has_paths_; }
-  // Whether each reading of the path (path_readings.h) leads to `route`, so that no server takes it
+  // True if each reading of the path (path_readings.h) leads to `route`, so that no server takes it
   // for that of another origin. `as_sent` is the path before it was normalised.
   bool is_route_of_all_readings(const Route* route, std::string_view host, std::string_view path,
                                 std::string_view as_sent) const;

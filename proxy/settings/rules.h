@@ -104,7 +104,7 @@ class Rule {
   // All conditions but host, client and content type.
   bool matches_rest(const RuleQuery& query) const;
   bool matches_client(const RuleQuery& query) const;
-  // Whether a glob that says how a path is written describes this one.
+  // True if a glob that says how a path is written describes this one.
   bool names_form_of(std::string_view path) const;
   bool matches_content_type(std::string_view type) const;
   void apply(const config::Rule& rule, Treatment& treatment) const;

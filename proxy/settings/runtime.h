@@ -93,7 +93,7 @@ struct Runtime {
     return listener < policies.size() ? policies[listener].get() : nullptr;
   }
   std::vector<std::unique_ptr<const ListenerPolicy>> policies;
-  // Whether clients of the listener of that place may begin with HTTP/2.
+  // True if clients of the listener of that place may begin with HTTP/2.
   bool takes_http2(std::size_t listener) const {
     return listener < config.listen.size() && config.listen[listener].http2;
   }

@@ -27,7 +27,7 @@ struct Sender {
 // More hops than that are nobody's.
 inline constexpr std::size_t kHopsMax = 64;
 
-// Whether it is nobody.
+// True if it is nobody.
 inline bool is_nobody(const net::Address& client) { return client.is_unspecified(); }
 
 // `from` is the peer, or whom a PROXY header has named in its stead. `hops`, if not null, gets the

@@ -59,7 +59,7 @@ class Object {
   std::string_view head() const { return {text() + key_size_, head_size_}; }
   // Length of the body, wherever it lies.
   std::uint64_t body_size() const { return body_size_; }
-  // Whether the whole body is in inline_body(); head and inline body are adjacent in memory:
+  // True if the whole body is in inline_body(); head and inline body are adjacent in memory:
   // head_and_body() is both.
   bool is_inline() const { return body_ == nullptr; }
   // The whole body where is_inline(), else empty. (With a disk tier: empty where it is on disk.)

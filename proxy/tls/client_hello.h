@@ -48,7 +48,7 @@ inline constexpr std::size_t kHelloInputMax =
 // set where it is complete. What lies behind the record in which it ends is not looked at.
 HelloStatus parse_client_hello(std::string_view input, ClientHello& hello);
 
-// Whether `name` may stand in an SNI (RFC 6066 3): a host name in lower case, no address, no dot at
+// True if `name` may stand in an SNI (RFC 6066 3): a host name in lower case, no address, no dot at
 // its end.
 bool is_server_name(std::string_view name);
 

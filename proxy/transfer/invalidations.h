@@ -22,7 +22,7 @@ class Invalidations {
   void add(const filter::Hash128& hash);
   // Every key.
   void add_all();
-  // Whether the key was invalidated after count() was `seen`.
+  // True if the key was invalidated after count() was `seen`.
   bool has_since(const filter::Hash128& hash, std::uint64_t seen) const;
 
  private:

@@ -39,7 +39,7 @@ class Pace {
     window_bytes_ += bytes;
   }
 
-  // Whether the last two looks or more found the client behind.
+  // True if the last two looks or more found the client behind.
   bool is_known() const { return known_; }
   // Bytes a second; what is a look older counts half. REQUIRES: is_known().
   std::uint64_t bytes_per_second() const { return rate_; }

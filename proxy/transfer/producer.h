@@ -17,7 +17,7 @@ class Producer {
   // A reader has advanced while the producer was held back (Transfer::set_producer_paused).
   virtual void on_reader_advanced() = 0;
 
-  // Whether upload() may be called now; else TransferReader::on_upload_ready() tells when.
+  // True if upload() may be called now; else TransferReader::on_upload_ready() tells when.
   virtual bool accepts_upload() const = 0;
   // True if it goes on taking content when the response is complete (RFC 9112 9.3). If that ends,
   // TransferReader::on_upload_ready() tells.

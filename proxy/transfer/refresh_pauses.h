@@ -21,7 +21,7 @@ class RefreshPauses {
   static constexpr Nanoseconds kFirst = std::chrono::seconds(1);
   static constexpr Nanoseconds kLongest = std::chrono::minutes(1);
 
-  // Whether a refresh may begin.
+  // True if a refresh may begin.
   bool may_begin(const filter::Hash128& key, MonotonicTime now) const;
   void note_failure(const filter::Hash128& key, MonotonicTime now);
   void note_success(const filter::Hash128& key);

@@ -148,7 +148,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void give_up_head();
   // The reader reads no body bytes, and does not delay others: it waits for its end.
   void mark_waiting(TransferReader& reader);
-  // Whether the end is worth waiting for: the response is being stored, to be validated by each.
+  // True if the end is worth waiting for: the response is being stored, to be validated by each.
   bool is_awaitable() const { return awaitable_.load(std::memory_order_acquire); }
   // Leaves, where it has joined; the producer may end if nobody else wants it.
   void leave(TransferReader& reader);
@@ -179,16 +179,16 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void publish_body() { wake_readers(); }
   // No reader may join any more; what was awaited is stored, or will not be.
   void stop_joining();
-  // Whether somebody asked for it to be stored after the head.
+  // True if somebody asked for it to be stored after the head.
   bool is_store_wanted() const { return store_wanted_.load(std::memory_order_acquire); }
   bool has_readers() const;
   // Ends joining for good where nobody reads; false, and nothing done, where somebody does.
   bool close_if_unread();
-  // Whether every reader has its place in the body.
+  // True if every reader has its place in the body.
   bool all_opened() const;
   // The least that any reader has read; `written` where there is none.
   std::uint64_t slowest_position(std::uint64_t written) const;
-  // Whether the only reader is one of a client beyond its share of memory.
+  // True if the only reader is one of a client beyond its share of memory.
   bool is_over_share() const;
   // Until `now` the producer was paused for `elapsed`, with so much written. If some readers have
   // read it all, the slowest one is to blame. Blame grows with the time of such pauses and fades
@@ -214,7 +214,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
     kWait,
   };
   Others question_behind(std::uint64_t written, Asking asking);
-  // Whether more than one reads it.
+  // True if more than one reads it.
   bool is_read_by_several() const;
   // Mid-body: it ends for want of memory, which is no fault of who produces it.
   void set_out_of_memory() { out_of_memory_.store(true, std::memory_order_release); }

@@ -274,7 +274,8 @@ class DriveCommand final : public Command {
     return outcome;
   }
 
-  // Whether the two agree on every request that was asked; says so, or where they do not.
+  // True if the two agree on every request that was sent; adds a note that says so, or where they
+  // do not.
   static bool compare(const DrivePlan& plan, const Sides& sides, std::vector<std::string>& notes) {
     std::uint64_t compared = 0;
     std::uint64_t differences = 0;

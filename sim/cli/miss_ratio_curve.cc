@@ -10,7 +10,7 @@
 namespace encore::sim {
 namespace {
 
-// Whether stack distances say what a replay would, see LruCurve. In a sample they are the better
+// True if stack distances say what a replay would, see LruCurve. In a sample they are the better
 // estimate for objects above the miniature's size too.
 bool by_stack_distances(const HeldTrace& trace, const cache::KernelOptions& kernel) {
   if (kernel.eviction != cache::EvictionPolicy::kLru ||

@@ -43,7 +43,7 @@ std::size_t head_bytes();
 
 // The bytes of its body from `offset` on.
 void fill_body(const DrivenObject& object, std::uint64_t offset, std::span<char> out);
-// Whether these are the bytes of its body from `offset` on.
+// True if these are the bytes of its body from `offset` on.
 bool is_body(const DrivenObject& object, std::uint64_t offset, std::span<const char> bytes);
 
 }  // namespace encore::sim

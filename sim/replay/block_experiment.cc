@@ -316,7 +316,7 @@ class Run {
       told_at_;  // insertions when a reused block was last in the current one
 };
 
-// Whether one list of indices serves both: the shorter list is the beginning of the longer one.
+// True if one list of indices serves both: the shorter list is the beginning of the longer one.
 bool share_key(const BlockFilter& a, const BlockFilter& b) {
   const bool a_own = a.own_indices();
   const bool b_own = b.own_indices();

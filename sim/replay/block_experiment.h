@@ -35,7 +35,7 @@ struct BlockFilter {
   BlockKindOptions other = {};
   bool single_or_pair() const { return other.kind == BlockKind::kSingle; }
   bool pair() const { return capacity != 0 && single_or_pair(); }
-  // Whether the filter is given ready indices, see BlockHash.
+  // True if the filter is given ready indices, see BlockHash.
   bool own_indices() const {
     return single_or_pair() && hash.own_indices(layout == filter::Layout::kClassic);
   }

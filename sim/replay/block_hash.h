@@ -25,7 +25,7 @@ enum class BadHash : std::uint8_t {
 struct BlockHash {
   filter::HashFamily family = filter::HashFamily::kMd5;
   BadHash bad = BadHash::kNone;
-  // Whether the indices are made by fill_indices(); otherwise the filter makes them itself.
+  // True if the indices are made by fill_indices(); otherwise the filter makes them itself.
   bool own_indices(bool classic) const;
 };
 

@@ -177,7 +177,7 @@ class ReplayRun {
   const cache::TunedProbation* probation() const { return probation_ ? &*probation_ : nullptr; }
   // Use of the disk's bytes now. REQUIRES: a kernel and a disk.
   DiskSpace::Sums disk_space() const { return space_.sums(kernel_->statistics().disk); }
-  // Whether an object was ever stored.
+  // True if an object was ever stored.
   bool ever_stored(std::uint32_t object) const;
   // True for an object whose first request counted: the warm-up had none for it.
   bool came_after_warmup(std::uint32_t object) const { return object >= warm_objects_; }

@@ -102,7 +102,7 @@ Result<std::string> read_prefix(ByteSource& source, std::size_t size) {
   return prefix;
 }
 
-// Whether the head begins with the magic number, or is a part of it that no text begins with.
+// True if the head begins with the magic number, or is a part of it that no text begins with.
 bool begins_as(std::string_view head, std::string_view magic) {
   return head.starts_with(magic) || (head.size() >= 2 && magic.starts_with(head));
 }

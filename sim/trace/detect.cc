@@ -81,7 +81,7 @@ bool is_spoilt_text(std::string_view bytes, std::size_t& at) {
          share_of(static_cast<std::size_t>(printable), bytes.size()) >= kPrintableMin;
 }
 
-// Whether the name says that there is text inside; compression is no part of it.
+// True if the name says that there is text inside; compression is no part of it.
 bool is_named_as_text(std::string_view path) {
   for (const std::string_view packed : {".gz", ".xz", ".zst", ".zstd"}) {
     if (path.ends_with(packed)) {

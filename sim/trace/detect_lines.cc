@@ -130,7 +130,7 @@ struct Unread {
   std::string why;
 };
 
-// Whether the first line has no number, but all others do.
+// True if the first line has no number, but all others do.
 bool looks_like_names(const Lines& lines, char separator) {
   return lines.size() > 1 && !has_number(lines.front(), separator) &&
          std::ranges::all_of(lines.begin() + 1, lines.end(),

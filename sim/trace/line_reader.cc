@@ -90,7 +90,7 @@ class LineReader final : public TraceReader {
     }
   }
 
-  // Whether the line is a request, which is last_ then.
+  // True if the line is a request, which is last_ then.
   bool take(std::string_view line) {
     ++counts_.lines;
     if (line.empty() || line.front() == '#') {

@@ -345,8 +345,7 @@ class Pace(Case):
             threading.Event().wait(1.3 * pause)
             go.set()
             self.assertTrue(drained.wait(30))
-            threading.Event().wait(0.4 * pause)  # several checks for requests that have waited too
-                                                 # long
+            threading.Event().wait(0.4 * pause)  # several checks of long waits
             client.send(piece * (pieces - state["sent"] // len(piece)))
             self.assertEqual(b"taken", client.read_response().body)
 

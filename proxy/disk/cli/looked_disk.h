@@ -51,7 +51,7 @@ class LookedDisk {
   std::optional<SegmentHeader> read_header(std::uint32_t segment) const;
   // Headers of all segments that have one, the newest first.
   std::vector<SegmentHeader> read_headers() const;
-  // Whether a process has erased the segment, or begun it anew, since its header was read.
+  // True if a process has erased the segment, or begun it anew, since its header was read.
   bool is_overwritten(const SegmentHeader& header) const;
 
  private:

@@ -23,7 +23,7 @@ SavedText saved_text(const RecordText& text);
 // Without port, in brackets where it is an address of IPv6; empty: the URL has none.
 std::string_view host_of(std::string_view url);
 
-// Whether the purge is of this record: it is older, and has the key, the tag or the prefix, or
+// True if the purge is of this record: it is older, and has the key, the tag or the prefix, or
 // is what a ban holds for.
 bool is_purged(const Purge& purge, const RecordFields& fields, const RecordText& text);
 

@@ -38,9 +38,9 @@ class Checker {
   }
   // Nothing: there is none to check the segment by.
   std::optional<SegmentHeader> check_header();
-  // Whether its last page ends a footer of this disk, of any turn.
+  // True if its last page ends a footer of this disk, of any turn.
   bool has_old_footer();
-  // Whether a footer of this turn was written, of which something is lost.
+  // True if a footer of this turn was written, of which something is lost.
   bool was_footer_of(const SegmentHeader& header);
   void check_by_footer(const Footer& footer);
   void check_by_scan(const SegmentHeader& header);
