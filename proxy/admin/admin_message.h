@@ -71,7 +71,7 @@ struct AdminOptions {
   std::string socket_file = {};
   unsigned socket_mode = 0660;
   // At the limit the connection that has been idle for longest gives way to a new one. If all have
-  // a request under way, the new one is closed.
+  // a request in progress, the new one is closed.
   std::size_t connections_max = 256;
   std::size_t head_bytes_max = 16 * 1024;
   std::size_t body_bytes_max = kAdminBodyBytes;

@@ -1,5 +1,5 @@
 // AdminServer: the admin listener and its connections. Gives whole requests to a handler, and sends
-// its responses, at once or later. Not for the hot path: it lives on the main thread's loop.
+// its responses, immediately or later. Not for the hot path: it lives on the main thread's loop.
 // Confined to its loop's thread.
 //
 // It checks sizes and times only. The handler decides who may ask (Host, Origin, peer).

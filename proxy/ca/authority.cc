@@ -225,7 +225,7 @@ Result<void> Authority::read_constraints() {
 }
 
 bool Authority::permits(std::string_view host) const {
-  // Who may sign for all hosts below a name may sign for any that is there.
+  // An authority that may sign for all hosts below a name may sign for any host there.
   const bool below = host.starts_with("*.");
   const std::string name = below ? "any-host." + std::string(host.substr(2)) : std::string(host);
   const Owned<NAME_CONSTRAINTS> constraints(static_cast<NAME_CONSTRAINTS*>(
@@ -233,7 +233,7 @@ bool Authority::permits(std::string_view host) const {
   if (constraints == nullptr) return true;
   const Owned<X509> leaf(X509_new());
   if (leaf == nullptr || !add_host(*leaf, name)) return false;
-  // The check looks at what a certificate says as it was read, which this has to be first.
+  // The check uses the certificate's parsed extensions, so these have to be parsed first.
   (void)X509_get_extension_flags(leaf.get());
   const bool good = NAME_CONSTRAINTS_check(leaf.get(), constraints.get()) == X509_V_OK;
   ERR_clear_error();

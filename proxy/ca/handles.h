@@ -1,4 +1,4 @@
-// What OpenSSL gives out, owned; and its errors in words. For proxy/ca only.
+// Owners of OpenSSL's objects; and its errors in words. For proxy/ca only.
 #pragma once
 
 #include <openssl/asn1.h>

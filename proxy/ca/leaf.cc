@@ -7,7 +7,7 @@
 namespace encore::ca {
 namespace {
 
-// Of 127 random bits, 64 of which are asked for (CA/Browser Forum, Baseline Requirements 7.1).
+// 127 random bits, of which 64 are required (CA/Browser Forum, Baseline Requirements 7.1).
 constexpr std::size_t kSerialBytes = 16;
 
 constexpr long kVersion3 = 2;

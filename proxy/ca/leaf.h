@@ -1,5 +1,5 @@
-// What the makers of certificates share: names, serial numbers, times, extensions. For proxy/ca
-// only; functions of any one thread.
+// Shared parts of the makers of certificates: names, serial numbers, times, extensions. For
+// proxy/ca only; functions of any one thread.
 #pragma once
 
 #include <initializer_list>

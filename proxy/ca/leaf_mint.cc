@@ -51,7 +51,8 @@ LeafMint::~LeafMint() = default;
 
 std::shared_ptr<const Leaf> LeafMint::leaf(std::string_view host, WallTime now) {
   if (auto found = find(host, now)) return found;
-  // Not under the lock: other hosts are not waited for. Of two who make the same one stays.
+  // Not under the lock: other hosts are not waited for. If two threads make the same one, one
+  // stays.
   auto made = make(host, now);
   return made == nullptr ? nullptr : keep(host, std::move(made), now);
 }

@@ -19,7 +19,7 @@
 
 namespace encore::ca {
 
-// What a server shows: DER, shared by all connections of a host.
+// A server certificate: DER, shared by all connections of a host.
 struct Leaf {
   std::string certificate;
   WallTime renew_at;  // from then on another one is made

@@ -36,7 +36,7 @@ Result<MadeAuthority> make_authority(const NewAuthority& wanted);
 Result<std::string> renew_certificate(const Authority& authority, WallTime now,
                                       std::chrono::days life);
 
-// What name constraints need to say for these patterns: each name once, and none that lies below
+// Returns the name constraints for these patterns: each name once, and none that lies below
 // another.
 std::vector<std::string> constraint_names(const std::vector<std::string>& hosts);
 

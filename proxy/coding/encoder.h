@@ -11,17 +11,17 @@ namespace encore::coding {
 
 class Encoder {
  public:
-  // What is wanted with what was given.
+  // The wanted treatment of the input.
   enum class Then : std::uint8_t {
     kMore,   // more comes
     kFlush,  // all that was given can be decoded from what is made
     kEnd,    // the content ends here
   };
   struct Step {
-    std::size_t used = 0;  // of what was given
-    std::size_t made = 0;  // of the room
-    // All is used and made that was wanted; else there was no room for it: call again with what is
-    // left and the same wish.
+    std::size_t used = 0;  // bytes of the input
+    std::size_t made = 0;  // bytes of the output
+    // All input is used and all output made; else there was no space for it: call again with the
+    // rest and the same `then`.
     bool is_done = false;
     bool is_broken = false;  // nothing more can be made
   };

@@ -28,7 +28,7 @@ class GzipEncoder final : public Encoder {
     if (aside_.empty() && (then != Then::kFlush || out.size() >= aside_room_.size())) {
       return deflate_into(in, out, then);
     }
-    // What ends a flush is made again and again where it just fills the room.
+    // The end of a flush would be made again and again if it just filled the space.
     Step step;
     if (aside_.empty()) {
       step = deflate_into(in, aside_room_, then);

@@ -24,7 +24,7 @@ constexpr Levels levels_of(Coding coding) noexcept {
 // Null where there is no memory. REQUIRES: a level in levels_of(coding).
 std::unique_ptr<Encoder> make_encoder(Coding coding, int level);
 
-// What an encoder of this level takes at most.
+// Returns the maximum memory of an encoder of this level.
 constexpr std::size_t encoder_bytes_max(Coding coding, int level) noexcept {
   constexpr std::size_t kKiB = 1024;
   switch (coding) {

@@ -26,7 +26,7 @@ int read_weight(std::string_view text) noexcept {
   return weight <= kWhole ? weight : 0;
 }
 
-// What a request says of each coding; what it says twice is what it says last.
+// The weights of codings in a request; the last one of a repeated coding counts.
 class Weights {
  public:
   void read(std::string_view member) {

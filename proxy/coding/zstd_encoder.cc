@@ -8,7 +8,7 @@ namespace {
 // 512 KiB: decoders must take windows of up to 8 MiB (RFC 9659), and the encoder's memory follows
 // from it.
 constexpr int kWindowBits = 19;
-// Of these levels on the tables are made for windows of megabytes.
+// From this level on the tables are made for windows of megabytes.
 constexpr int kLargeTables = 4;
 constexpr int kTableBits = 17;
 

@@ -137,7 +137,7 @@ bool read_extensions(std::string_view text, ClientHello& hello) {
   return reader.is_good();
 }
 
-// What follows the message's own header, which says how long it is.
+// Reads the message after its own header, which has its length.
 bool read_body(std::string_view body, ClientHello& hello) {
   Reader reader(body);
   const std::uint64_t version = reader.number(2);
@@ -165,7 +165,7 @@ std::optional<std::size_t> message_bytes(std::string_view message) {
   return kMessageHeaderBytes + static_cast<std::size_t>(body);
 }
 
-// Of a record's header, however much of it is there.
+// Checks a record's header, however much of it is there.
 HelloStatus check_header(std::string_view header) {
   if (!header.empty() && byte_of(header[0]) != kHandshakeRecord) return HelloStatus::kNotTls;
   if (header.size() > 1 && byte_of(header[1]) != kMajorVersion) return HelloStatus::kNotTls;
@@ -175,7 +175,7 @@ HelloStatus check_header(std::string_view header) {
   return size == 0 || size > kRecordBytesMax ? HelloStatus::kMalformed : HelloStatus::kComplete;
 }
 
-// What the records hold, as far as they are there and until the message is whole.
+// Gathers the contents of the records, as far as they are there and until the message is whole.
 HelloStatus gather(std::string_view input, std::string& message) {
   for (std::size_t record = 0; record < kHelloRecordsMax; ++record) {
     const std::string_view header = input.substr(0, kRecordHeaderBytes);
@@ -215,7 +215,7 @@ bool is_server_name(std::string_view name) {
     label = name.substr(start, name.find('.', start) - start);
     if (!is_label(label)) return false;
   }
-  // What ends with a number is read as an IPv4 address by somebody (URL Standard, 3.5).
+  // Some software reads a name that ends with a number as an IPv4 address (URL Standard, 3.5).
   const bool has_letter = std::ranges::any_of(label, [](char c) { return c < '0' || c > '9'; });
   const bool is_hex = label.starts_with("0x") &&
                       label.find_first_not_of("0123456789abcdef", 2) == std::string_view::npos;

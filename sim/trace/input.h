@@ -29,7 +29,7 @@ class Input {
   // Up to `size` bytes ahead, not taken. REQUIRES: size <= kLineMax.
   Result<std::string_view> peek(std::size_t size);
 
-  // True if the end was none.
+  // True if an interrupt ended the input early.
   bool interrupted() const { return interrupted_; }
 
   static constexpr std::size_t kLineMax = 1U << 20U;

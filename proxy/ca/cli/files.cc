@@ -59,7 +59,7 @@ Result<void> write_authority(const std::string& directory, const MadeAuthority& 
   constexpr mode_t kForOwner = 0600;
   if (::mkdir(directory.c_str(), kDirectoryMode) != 0 && errno != EEXIST) return failed(directory);
   const std::string certificate = certificate_file_in(directory);
-  // The certificate of another key must not come to stand beside a new one.
+  // The certificate of another key must not lie next to a new one.
   struct stat there{};
   if (::lstat(certificate.c_str(), &there) == 0) {
     errno = EEXIST;

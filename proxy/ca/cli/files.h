@@ -1,4 +1,4 @@
-// Where an authority lies: two files of a directory. Functions of one thread; errors show the file.
+// Files of an authority: two in a directory. Functions of one thread; errors show the file.
 #pragma once
 
 #include <string>

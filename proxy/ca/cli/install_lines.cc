@@ -6,7 +6,7 @@ namespace encore::ca {
 namespace {
 
 constexpr std::string_view kSystemBundle = "/etc/ssl/certs/ca-certificates.crt";
-// Where a host is to be named and the authority names none.
+// Placeholder for a host if the authority names none.
 constexpr const char* kSomeHost = "HOST";
 
 class Lines {

@@ -1,4 +1,4 @@
-// What makes programs trust an authority, a line for each kind of them. Pure.
+// Commands that make programs trust an authority, a line for each kind of them. Pure.
 #pragma once
 
 #include <string>

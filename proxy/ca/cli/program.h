@@ -1,4 +1,4 @@
-// `encore ca`: makes the authority that clients are told to trust, shows it, makes it again.
+// `encore ca`: makes the authority that clients are to trust, shows it, makes it again.
 #pragma once
 
 #include <iosfwd>
