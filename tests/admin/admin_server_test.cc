@@ -309,7 +309,7 @@ TEST_CASE("who takes too long is cut", "[admin]") {
   }
   CHECK(ends == 1);
   CHECK(s.server->under_way() == 0);
-  // Who waits for an answer is not.
+  // A client that waits for a response is not cut off.
   const Socket waiting = s.begin("GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
   s.loop.run_until([&] { return s.owed.size() == 1; });
   CHECK(s.server->under_way() == 1);
@@ -422,7 +422,7 @@ TEST_CASE("connections that ask nothing give way to others", "[admin]") {
   CHECK(s.finish(half, "").empty());
   send_all(first, "GET /later HTTP/1.1\r\n\r\n");
   s.loop.run_until([&] { return s.owed.size() == 3; });
-  // All have a request under way.
+  // All have a request in progress.
   CHECK(s.exchange("GET / HTTP/1.1\r\n\r\n", "").empty());
   for (auto& owed : s.owed) owed.send(s.response);
   for (const Socket* client : {&first, &waiting, &more}) {

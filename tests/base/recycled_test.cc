@@ -1,4 +1,4 @@
-// What is used again holds nothing of its former life.
+// Reused memory holds nothing of its former life.
 #include "base/recycled.h"
 
 #include <cstdlib>

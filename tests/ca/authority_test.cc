@@ -62,7 +62,7 @@ TEST_CASE("A stolen key is worth no more than the hosts of its authority", "[ca]
   const Authority authority = parsed(made_for({"*.a.example", "b.example"}));
   const auto of = [&](const std::string& host) {
     const std::string said = verdict(forged(authority, host, kNow), authority, host, kNow);
-    // What we say ourselves is what clients say.
+    // Our verdict equals the clients'.
     CHECK(authority.permits(host) == (said == "ok"));
     return said;
   };

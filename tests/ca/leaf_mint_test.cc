@@ -55,7 +55,7 @@ TEST_CASE("A leaf is good for its host, and for no other", "[ca][mint]") {
   CHECK(of("x.a.example", kNow - std::chrono::hours(25)) != "ok");
   CHECK(of("x.a.example", kNow + days(90) - std::chrono::minutes(1)) == "ok");
   CHECK(of("x.a.example", kNow + days(90) + std::chrono::minutes(1)) == "certificate has expired");
-  // Of another authority.
+  // A certificate of another authority.
   CHECK(verdict(leaf->certificate, parsed(made_for({"a.example"})), "x.a.example", kNow) != "ok");
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("Leaves have a bound, and the one asked for longest ago leaves", "[ca]
   CHECK(mint->made() == 4);
   CHECK(leaf("2") != two);
   CHECK(mint->made() == 5);
-  // What left stays good for who has it.
+  // An evicted one stays valid for its holders.
   CHECK(verdict(two->certificate, mint->authority(), "2.a.example", kNow) == "ok");
 }
 

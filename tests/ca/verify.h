@@ -1,4 +1,4 @@
-// What a client would say of a certificate: OpenSSL's own verification, as of a server.
+// A client's verdict about a certificate: OpenSSL's own verification, as for a server.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What the libraries that others decode with make of coded bytes, piece by piece.
+// Decodes coded bytes with the libraries that others use, piece by piece.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace encore::coding::test {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // What these bytes, behind those before, decode to. Nothing: they are no such coding.
+  // Decodes these bytes, which follow those before. Nothing: they are not of this coding.
   virtual std::optional<std::string> decode(std::string_view bytes) = 0;
   // The coded content has ended, and nothing followed it.
   virtual bool has_ended() const = 0;

@@ -43,7 +43,7 @@ std::string encode(Encoder& encoder, std::string_view text, Then then, std::size
     REQUIRE(step.made <= room_bytes);
     used += step.used;
     made.append(room, 0, step.made);
-    REQUIRE(made.size() < 2 * text.size() + 200'000);  // it comes to an end
+    REQUIRE(made.size() < 2 * text.size() + 200'000);  // it ends
     if (!step.is_done) continue;
     REQUIRE(used == text.size());
     return made;

@@ -76,7 +76,7 @@ TEST_CASE("Each key of the schema is described, and its default is within its ow
       const auto config = parse_config(toml, "default");
       INFO((config ? std::string() : config.error().message));
       CHECK(config.has_value());
-      // Where there is no default, what stands in the struct is none.
+      // If a key is required, its value in the struct is not a default.
       const std::string list = "[[" + std::string(section.name) + "]]\n";
       CHECK((!key.required ||
              !parse_config(list + std::string(key.name) + " = " + usual, "default").has_value()));

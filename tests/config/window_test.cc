@@ -66,7 +66,7 @@ TEST_CASE("Behind disks the window is three and a half times what memory and dis
   // These count requests, not keys.
   CHECK(plan_of(also("admission.policy=tinylfu")).capacity == 1'000'000);
   CHECK(plan_of(also("admission.policy=adaptsize")).capacity == 1'000'000);
-  // What is written stays as it is.
+  // Configured values stay unchanged.
   CHECK(plan_of(also("admission.capacity=4321")).capacity == 4321);
   const auto bits = also("admission.bits=800000");
   CHECK(plan_of(bits).capacity == plan_of({"admission.bits=800000", "cache.shards=1"}).capacity);
@@ -98,7 +98,7 @@ TEST_CASE("A window that is too short or too long for what is held is warned of"
              Contains("insertions is long for the " + std::to_string(held) +
                       " objects that the cache can hold at a mean of 16KiB (cache.mean_object)") &&
                  Contains(figure));
-  // Without a disk nothing is written: only what forgets too soon is told.
+  // Without a disk nothing is written: only a window that forgets too soon is reported.
   CHECK_THAT(report(100'000'000, false), !Contains("note: the window"));
   CHECK_THAT(report(16383, false),
              Contains("is short for the 16384 objects") &&

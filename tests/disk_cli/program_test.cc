@@ -173,7 +173,7 @@ TEST_CASE("a list for people has a heading and a line an object", "[disk-cli]") 
         "http://c.example/\n"
         "  4.9KiB     1m  stale 30s           0           6  accept-encoding,accept-language  "
         "https://A.example/v\n");
-  // Of what no proxy has written nothing reaches a terminal that it would act upon.
+  // Text that no proxy has written reaches a terminal without control characters.
   CHECK(shown_text("a\x1b[31m b\n\xff%") == "a%1B[31m%20b%0A%FF%");
 }
 
@@ -203,7 +203,7 @@ TEST_CASE("a sound disk verifies, a damaged one is exit 1 and says where", "[dis
   CHECK(ran.exit_code == 0);
   CHECK(ran.err == "encore disk list: 1 record cannot be read; encore disk verify " + site.path +
                        " says which\n");
-  // Of several the worst counts, and each is looked at.
+  // Among several the worst counts, and each is checked.
   ran = run("verify " + (site.directory / "none") + " " + site.path);
   CHECK(ran.exit_code == 2);
   CHECK(ran.out.find("damaged in 1 place\n") != std::string::npos);
@@ -365,7 +365,7 @@ TEST_CASE("what a record's text says", "[disk-cli]") {
   CHECK(host_of("http://[::1") == "");
   CHECK(host_of("no url").empty());
   CHECK(host_of("").empty());
-  // Of a record that is not the proxy's the key is all there is.
+  // If a record is not the proxy's, only its key is known.
   const SavedText text =
       saved_text({.key = "forward:http://a/", .names = "", .meta = "m", .head = ""});
   CHECK(text.url == "http://a/");

@@ -50,7 +50,7 @@ Collector objects_on(File& file) {
   return collector;
 }
 
-// What a start finds that reads every record whole, as the crash model does it.
+// The records that a start finds which reads every record whole, as the crash model does it.
 std::vector<Start::Winner> found_on(File& file, const Superblock& superblock) {
   const Start start(file, superblock, {.writes_footers = false});
   REQUIRE(start.refusal().empty());
@@ -120,7 +120,7 @@ TEST_CASE("the numbers of a disk add up", "[disk-cli]") {
     REQUIRE(stat);
     const Superblock& superblock = driver.superblock();
 
-    // Of what a start finds: objects; of what is there at all: parts.
+    // Objects are counted as a start finds them; parts, wherever they lie.
     std::map<std::string, Amount, std::less<>> hosts;
     Amount objects;
     std::uint64_t body_bytes = 0;

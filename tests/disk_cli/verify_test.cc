@@ -27,8 +27,8 @@ struct Run {
   std::string what;
 };
 
-// Where segments begin that were erased, and have the footer of their turn still: that nothing is
-// there says that the rest means nothing.
+// Begins of erased segments that still have the footer of their turn: without a header the rest
+// means nothing.
 std::vector<std::uint64_t> erased_headers(File& file, const Superblock& superblock) {
   std::vector<std::uint64_t> found;
   AlignedBuffer page(kPageBytes);
@@ -46,7 +46,7 @@ std::vector<std::uint64_t> erased_headers(File& file, const Superblock& superblo
   return found;
 }
 
-// What means anything on the disk, by what the format says.
+// The meaningful bytes on the disk, by the format.
 std::vector<Run> live_bytes(File& file, const Superblock& superblock, std::uint64_t purge_used) {
   std::vector<Run> runs = {{0, kSectorBytes, "superblock"},
                            {kSecondSuperblock, kSecondSuperblock + kSectorBytes, "superblock"}};
@@ -134,7 +134,7 @@ TEST_CASE("each flipped bit that means anything is found, where it is, and no ot
       ++found[run.what];
       disk.file.image()[at] ^= mask;
     }
-    // What lies between means nothing.
+    // Bytes between them mean nothing.
     for (int i = 0; i < 300; ++i) {
       const std::uint64_t at = random() % disk.file.image().size();
       const bool is_live = std::ranges::any_of(

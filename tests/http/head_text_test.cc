@@ -9,7 +9,7 @@ namespace {
 
 TEST_CASE("field lines follow one another, and nothing stands between or behind them",
           "[http][head]") {
-  // Of many lengths, so that the text's room grows by more than a line at some of them.
+  // Many lengths, so that the text's buffer grows by more than a line at some of them.
   std::string out;
   std::string expected;
   for (std::size_t i = 0; i < 400; ++i) {

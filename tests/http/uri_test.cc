@@ -21,7 +21,7 @@ std::string key_of(const std::string& uri, const KeyOptions& options = {}) {
   return key_of(target, options);
 }
 
-// What the origin is asked for by a request with this first line.
+// The target of the request to the origin for a request with this first line.
 std::string origin_form(const std::string& line, const KeyOptions& options) {
   const std::string text = line + "\r\n\r\n";
   const RequestHead head = request_head(text);

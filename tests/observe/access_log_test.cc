@@ -11,7 +11,7 @@
 namespace encore::server {
 namespace {
 
-// What a client may put into a record to make it look like another one.
+// Bytes that a client may put into a record to make it look like another one.
 const std::string kHostile = "a\"b\\c\nd\re\tf\x01g\x7fh\xffi j";
 
 // A record with what it borrows.
@@ -197,7 +197,7 @@ TEST_CASE("a record names who has logged in where the format's readers look for 
   record.through_parent = true;
   CHECK(line("squid", told).contains(" FIRSTUP_PARENT/2001:db8::1 "));
   CHECK(line("json", told).find(R"("client":"::1","user":"ann","method":"")") != std::string::npos);
-  // Who is called as nobody is, and who would end the field.
+  // A user whose name means no user, and one who would end the field.
   record.user = "-";
   CHECK(line("combined", told).starts_with("::1 - %2d ["));
   record.user = "a b\"";

@@ -62,7 +62,7 @@ Snapshot distinct() {
   return snapshot;
 }
 
-// Of the metrics, by name and labels.
+// Samples of the metrics, by name and labels.
 std::map<std::string, double> samples_of(const std::string& metrics) {
   std::map<std::string, double> samples;
   std::istringstream lines(metrics);

@@ -1,4 +1,4 @@
-// What is remembered of requests, and which hosts weigh most: right, and bounded.
+// The memory of recent requests, and the heaviest hosts: right, and bounded.
 #include "proxy/observe/recent.h"
 
 #include <algorithm>

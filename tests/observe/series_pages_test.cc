@@ -1,4 +1,4 @@
-// What the pages say of listeners, rules, errors and servers.
+// The pages' data about listeners, rules, errors and servers.
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -10,7 +10,7 @@
 namespace encore::server {
 namespace {
 
-// Of the metrics, by name and labels; no sample comes twice.
+// Samples of the metrics, by name and labels; no sample comes twice.
 std::map<std::string, double> samples_of(const Snapshot& snapshot) {
   std::map<std::string, double> samples;
   std::istringstream lines(metrics_text(snapshot, {}));

@@ -155,7 +155,7 @@ TEST_CASE("a time is in the bucket whose bound it does not exceed", "[observe][s
   CHECK(sums.errors_5xx == 1);
   CHECK(sums.answer_microseconds == 4000);
   CHECK(sums.answer_times[2] == 2);
-  // Of no server nothing is counted.
+  // A tally without a server counts nothing.
   ServerTally().add_answer(200, {});
   ServerTally().note_failure("x", {});
 }

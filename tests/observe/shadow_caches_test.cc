@@ -1,4 +1,4 @@
-// What workers hand to the caches that are simulated, and what these tell.
+// The data that workers give to the simulated caches, and the results of these.
 #include "proxy/observe/shadow_caches.h"
 
 #include <nlohmann/json.hpp>

@@ -103,7 +103,7 @@ TEST_CASE("An hour holds what happened in it, and nothing of the hour before", "
   const HourRecord& second = known(hours, after(kNoon), now);
   CHECK(positives(first, 1, kCapacity) == kCapacity);
   CHECK(positives(second, 2, kCapacity) == kCapacity);
-  // Of the other hour's keys each has as many as of any that it was never told of.
+  // It has as many of the other hour's keys as of any that it never received.
   const double p = filter::fpr(first.filter->info().parameters.shape(), kCapacity);
   CHECK(std::abs(deviation(positives(first, 2, kCapacity), kCapacity, p)) < kSigmas);
   CHECK(std::abs(deviation(positives(second, 1, kCapacity), kCapacity, p)) < kSigmas);
@@ -230,7 +230,7 @@ TEST_CASE("Hours survive a restart, those without anybody watching do not exist"
   CHECK(same->add("more", kStart + 65min));
   CHECK(tests(known(*same, after(kNoon), kStart + 65min), "one"));
   CHECK(tests(known(*same, after(kNoon), kStart + 65min), "more"));
-  // What is older than what is kept has gone.
+  // Hours older than the kept ones have gone.
   auto late = HourlyFilters::restore(hours.save(), options(), kStart + 49h);
   REQUIRE(late);
   CHECK(late->find(kNoon, kStart + 49h) == nullptr);

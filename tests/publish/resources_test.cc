@@ -136,7 +136,7 @@ TEST_CASE("The current hour is kept for a short time, a past one for ever",
   const WallTime later = start_of(after(kNoon)) + 10min;
   const Answer past = it.ask(path_of(kNoon), later);
   CHECK(field(past, "Cache-Control") == "max-age=172200, immutable");
-  // Whatever happens from here on.
+  // The same after any later events.
   it.changed.note("http://h/c", later);
   it.changed.note("http://h/d", later - 30min);
   const Answer again = it.ask(path_of(kNoon), later + 47h);

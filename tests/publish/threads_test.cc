@@ -1,4 +1,4 @@
-// What is published, told of and asked for from several threads at once.
+// Resources that are published, updated and requested by several threads concurrently.
 #include <array>
 #include <latch>
 #include <string>
@@ -18,7 +18,7 @@ constexpr Hour kNoon{490'000};
 constexpr WallTime kStart = start_of(kNoon) + 30min;
 constexpr int kWriters = 3;
 constexpr int kReaders = 2;
-constexpr int kKeys = 300;  // of a writer
+constexpr int kKeys = 300;  // keys of a writer
 
 filter::FilterParameters parameters() {
   return {.layout = filter::Layout::kClassic,
@@ -107,7 +107,7 @@ TEST_CASE("Several threads tell of what happens while others ask for it", "[publ
   int lost = 0;
   for (int writer = 0; writer < kWriters; ++writer) {
     for (int i = 0; i < kKeys; ++i) {
-      // Whoever is late finds that the hour is over.
+      // A late thread finds that the hour is over.
       lost += noon.test(url(writer, i)) || next.test(url(writer, i)) ? 0 : 1;
       if (i >= kKeys / 2) lost += next.test(url(writer, i)) ? 0 : 1;
       if (i % 2 == 1) lost += resident.test(url(writer, i)) ? 0 : 1;

@@ -1,4 +1,4 @@
-// What outlives the read that brought a request.
+// The parts of a request that outlive the read that brought it.
 #include "proxy/request/request_context.h"
 
 #include <memory>

@@ -40,7 +40,7 @@ class Requests {
 
   std::shared_ptr<const Runtime> runtime;
   Doing doing;
-  // Of the last one.
+  // Text of the last one.
   std::string text;
   net::Address client;
   RequestView view;

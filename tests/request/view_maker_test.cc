@@ -1,4 +1,4 @@
-// What a request asks for, by its head and the listener that it came to.
+// The resource that a request names, by its head and its listener.
 #include "proxy/request/view_maker.h"
 
 #include <string>

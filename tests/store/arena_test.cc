@@ -83,7 +83,7 @@ TEST_CASE("a slot is at most a sixteenth larger than what was asked for", "[stor
   for (std::size_t i = 0; i < size_class_count(); ++i) {
     const SizeClass shape = size_class(i);
     CHECK(shape.slot_bytes % kSlotAlignment == 0);
-    // What is resident behind the last slot of a full slab.
+    // The resident bytes behind the last slot of a full slab.
     const std::size_t used = std::size_t{shape.slot_bytes} * shape.slots_per_page;
     const std::size_t resident = (used + kOsPageBytes - 1) / kOsPageBytes * kOsPageBytes;
     CHECK(static_cast<double>(resident - used) <= 0.025 * static_cast<double>(used));
@@ -115,7 +115,7 @@ TEST_CASE("slots do not overlap and keep their bytes", "[store]") {
   std::uint64_t live = 0;
   for (int i = 0; i < 60'000; ++i) {
     if (slots.size() < 3'000 && random() % 2 == 0) {
-      // What is fixed is of two sizes, as the bookkeeping of bodies is.
+      // Fixed slots have two sizes, as the bookkeeping of bodies does.
       const auto kind = random() % 4 == 0 ? SlotKind::kFixed : SlotKind::kMovable;
       const std::size_t bytes = kind == SlotKind::kFixed
                                     ? (i % 2 == 0 ? 160 : 56)

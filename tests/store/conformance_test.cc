@@ -1,4 +1,5 @@
-// What every Store does, whatever it is made of. An implementation joins by a line in kStores.
+// The behaviour of every Store, whatever its implementation. An implementation joins by a line in
+// kStores.
 #include <array>
 #include <functional>
 

@@ -39,7 +39,7 @@ TEST_CASE("a form is found by its number, and goes with its object", "[store]") 
     CHECK(object->add_form(2, make(*store, 2, size, true)));
     CHECK(object->form(0) == nullptr);
     REQUIRE(object->form(2) != nullptr);
-    // The first stays; the other one is gone at once.
+    // The first stays; the other one is gone immediately.
     const std::uint64_t objects = store->stats().objects;
     CHECK_FALSE(object->add_form(2, make(*store, 3, size, true)));
     CHECK(store->stats().objects == objects);

@@ -12,7 +12,8 @@
 namespace encore::store {
 namespace {
 
-// Of the process's own accounting: what it maps by huge pages, or what is resident of `from` on.
+// Reads the process's own accounting: its memory in huge pages, or the resident bytes from `from`
+// on.
 std::uint64_t of_mapping(const std::byte* from, std::size_t bytes, const std::string& name) {
   std::ifstream file("/proc/self/smaps");
   std::string line;
@@ -94,7 +95,7 @@ TEST_CASE("what is given back of a huge page is given back to the system for goo
   for (std::uint32_t i = 0; i < filled.pages.size(); ++i) {
     if (i != 3 && i != 40) CHECK(filled.is_whole(i));
   }
-  // What is full again gets them again.
+  // A block that is full again gets them again.
   filled.add(40);
   CHECK(filled.pages.back().first == filled.pages[40].first);
   CHECK(pool.back_with_huge_pages(kBlocks) == 1);

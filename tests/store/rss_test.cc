@@ -1,4 +1,4 @@
-// What 200,000 stored objects of 1 KiB cost the system. Hidden: run it as
+// The memory that the system spends on 200,000 stored objects of 1 KiB. Hidden: run it as
 // `store_test "[.rss]"`; figures of the process's own accounting, so nothing else may run in it.
 #include <unistd.h>
 

@@ -22,7 +22,7 @@
 namespace encore::store {
 
 // Eight bytes of the body named by `seed`, from offset 8 * `word`: wrong bytes, shifted bytes and
-// bytes of another body are told apart.
+// bytes of another body differ.
 inline std::uint64_t pattern_word(std::uint64_t seed, std::uint64_t word) {
   const std::uint64_t mixed = (word + 1) * 0x9E3779B97F4A7C15U + seed * 0xD1B54A32D192ED03U;
   return mixed ^ mixed >> 29;

@@ -24,7 +24,7 @@ struct Wanted {
   int version_max = TLS1_3_VERSION;
 };
 
-// What OpenSSL says first.
+// The first message of OpenSSL.
 std::string openssl_hello(const Wanted& wanted) {
   const std::unique_ptr<SSL_CTX, Freed> context(SSL_CTX_new(TLS_client_method()));
   SSL_CTX_set_max_proto_version(context.get(), wanted.version_max);
@@ -139,7 +139,7 @@ TEST_CASE("a ClientHello that is cut anywhere is waited for", "[tls]") {
       REQUIRE(parse(std::string_view(bytes).substr(0, cut)) == Status::kIncomplete);
     }
     REQUIRE(parse(bytes) == Status::kComplete);
-    // What is sent behind it is another matter.
+    // Bytes behind it do not matter.
     CHECK(parse(bytes + "\x17\x03\x03") == Status::kComplete);
     CHECK(parse(bytes + "GET / HTTP/1.1") == Status::kComplete);
   }

@@ -76,7 +76,7 @@ TEST_CASE("who finds no transfer is told that its response was stored a moment a
     CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kStoredMeanwhile);
     wanted.minds_stored = false;
     CHECK(inflight.join_or_enter(wanted, second).transfer == second);
-    // As long as it is under way, it is joined first.
+    // As long as it is in progress, it is joined first.
     wanted.minds_stored = true;
     CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kBeforeHead);
     second->leave(table.reader);
@@ -131,7 +131,7 @@ TEST_CASE("nobody waits for another variant than the one he wants", "[transfer][
     transfers[0]->expect({.names = "x-lang", .key = english.keys.make("x-lang")});
     CHECK(claim(english, 0, 0).joined == JoinOutcome::kNo);
     CHECK(claim(german, 1, 1).transfer == transfers[1]);
-    // It was told by which fields the other differs, so that it is joined by its own alone.
+    // It knows the fields by which the other differs, so that only its own requests join it.
     CHECK(transfers[1]->is_expected());
     CHECK(claim(english, 2, 2).transfer == transfers[0]);
     CHECK(claim(german, 3, 2).transfer == transfers[1]);

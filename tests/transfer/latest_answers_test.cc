@@ -43,7 +43,7 @@ TEST_CASE("a Date from a clock that is ahead counts while the response is fresh"
   CHECK_FALSE(newer->came_meanwhile);
   CHECK(newer->invalidations == 3);
   CHECK_FALSE(has_newer(*answers, kOne, later, at(30)));
-  // One that was under way is older all the same.
+  // One that was in progress is older all the same.
   CHECK(has_newer(*answers, kOne, {.date = 100, .requested = at(5)}, at(99)));
   // A purged one is of no use: the next one takes its slot.
   answers->note(kOne, later, at(7));

@@ -18,7 +18,7 @@ TEST_CASE("A client's pace is known from the second look at which it is behind",
   pace.look_at_blocked(at(1), 58'000);
   REQUIRE(pace.is_known());
   CHECK(pace.bytes_per_second() == 8000);
-  // What is older counts less and less.
+  // Older amounts count less and less.
   pace.look_at_blocked(at(2), 58'000);
   CHECK(pace.bytes_per_second() == 4000);
   pace.look_at_blocked(at(3), 58'000);

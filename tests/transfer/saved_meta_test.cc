@@ -169,7 +169,7 @@ TEST_CASE("what a process has saved itself it reads as it was, whatever the wall
     REQUIRE(loaded);
     CHECK(same(*loaded, meta) == (set == Nanoseconds(0)));
   }
-  // Of nobody, by nobody: the wall clock.
+  // Saved by no run, read by no run: the wall clock.
   const Clocks nobody{MonotonicTime(hours(10)), WallTime(hours(400'000))};
   ObjectMeta meta;
   meta.http.age_zero = nobody.monotonic - hours(2);
@@ -208,7 +208,7 @@ TEST_CASE("a record that does not fit what it lies beside is refused", "[server]
     CHECK_FALSE(load_meta(bytes_of(saved).first(size), kParts, clocks));
   }
   CHECK_FALSE(load_meta(bytes_of(saved + "x"), kParts, clocks));
-  // Whatever bytes come, views cut by what is accepted lie within key and head.
+  // For any bytes, views cut by accepted values lie within key and head.
   std::string changed = saved;
   for (int round = 0; round < 20'000; ++round) {
     changed = saved;

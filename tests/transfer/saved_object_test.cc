@@ -72,7 +72,7 @@ store::ObjectRef make(store::Store& store, const Parts& parts) {
     REQUIRE(object.has_value());
     return *object;
   }
-  // Of a length that nobody knew, every other one: in pieces of other sizes.
+  // Every other one has an unknown length: in pieces of other sizes.
   const auto length =
       parts.body.size() % 2 == 0 ? std::optional<std::uint64_t>(parts.body.size()) : std::nullopt;
   auto writer = store.reserve({.key = parts.key, .length = length, .body = {}});

@@ -22,7 +22,7 @@ struct Fixture {
     home = std::make_unique<TransferHome>(*loop);
     turn.emplace(*home);
   }
-  // What was posted so far.
+  // Runs the functions posted so far.
   void run_posted() {
     home->post([this] { loop->stop(); });
     loop->run();

@@ -185,7 +185,7 @@ TEST_CASE("readers that leave while they are woken are not called after", "[tran
       auto reader = std::make_unique<Reader>(other, transfer, ended);
       (void)join(*transfer, *reader);
       reader->on_transfer();
-      // Gone with wake-ups for it under way; the next one may get its memory.
+      // Gone with wake-ups for it on their way; the next one may get its memory.
       if (reader->wrong) FAIL_CHECK("wrong bytes");
     });
   }
@@ -392,7 +392,7 @@ TEST_CASE("a transfer is its home's alone again when nobody elsewhere can have i
   late.leave();
 }
 
-// Counts what it is told.
+// Counts its notifications.
 struct Told final : public Producer {
   void on_readers_changed() override { ++changes; }
   void on_reader_advanced() override { ++advances; }
