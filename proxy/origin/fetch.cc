@@ -39,6 +39,33 @@ bool is_answer_overdue(const config::Config& config, Nanoseconds waited) {
   return over(config.timeouts.origin_response) || over(config.upstream.first_byte);
 }
 
+// RFC 9110 9.2.2: what has begun to be answered, or may have had an effect, is not sent again; what
+// its server has not worked on has had none, if its content is still here (docs/decisions/0477).
+bool may_repeat(AttemptFailure failure, bool answered, const RequestContext& request,
+                RequestWriter& writer) {
+  if (answered) return false;
+  if (failure == AttemptFailure::kRefused) return writer.rewind();
+  return !writer.has_begun() ||
+         (!writer.has_taken_body() && http::is_idempotent(request.head.method));
+}
+
+// Whatever comes on the open connection is told to the fetch.
+void attend(OriginStream stream, Fetch& fetch, std::size_t head_bytes_max) {
+  if (stream.http2() != nullptr) [[unlikely]] {
+    stream.http2()->set_handler(&fetch);
+    return;
+  }
+  stream.connection().set_handler(&fetch);
+  // One byte more than a head may have, so that the parser sees a longer one and refuses it.
+  stream.connection().keep_at_least(head_bytes_max + 1);
+  if (stream.is_reading_paused()) stream.resume_reading();
+}
+
+// How content is framed on the connection; over HTTP/2 not at all.
+http::BodyKind content_framing(OriginStream stream, const RequestContext& request) {
+  return stream.http2() != nullptr ? http::BodyKind::kLength : request.framing.kind;
+}
+
 }  // namespace
 
 Fetch::Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
@@ -104,18 +131,9 @@ void Fetch::ask_again() {
   go_on(link_.reconnect());
 }
 
-// RFC 9110 9.2.2: what has begun to be answered, or may have had an effect, is not sent again; what
-// its server has not worked on has had none, if its content is still here (docs/decisions/0477).
-bool Fetch::may_repeat(AttemptFailure failure) {
-  if (answered_) return false;
-  if (failure == AttemptFailure::kRefused) return writer_.rewind();
-  return !writer_.has_begun() ||
-         (!writer_.has_taken_body() && http::is_idempotent(request_->head.method));
-}
-
 bool Fetch::try_again(AttemptFailure failure, std::string_view why) {
   if (state_ != State::kSending && state_ != State::kHead) return false;
-  const bool repeatable = may_repeat(failure);
+  const bool repeatable = may_repeat(failure, answered_, *request_, writer_);
   const auto progress = link_.try_again(
       {.failure = failure, .why = why, .answered = answered_, .repeatable = repeatable});
   if (!progress) return false;
@@ -139,26 +157,8 @@ void Fetch::on_link_open() {
     visit_.address = stream.peer().to_string();
     if (link_.server() != nullptr) visit_.server = link_.server()->url;
   }
-  attend();
+  attend(stream, *this, request_->runtime->head_limits.head_bytes_max);
   send_request();
-}
-
-// Whatever comes on the open connection is told to this.
-void Fetch::attend() {
-  const OriginStream stream = link_.stream();
-  if (stream.http2() != nullptr) [[unlikely]] {
-    stream.http2()->set_handler(this);
-    return;
-  }
-  stream.connection().set_handler(this);
-  // One byte more than a head may have, so that the parser sees a longer one and refuses it.
-  stream.connection().keep_at_least(request_->runtime->head_limits.head_bytes_max + 1);
-  if (stream.is_reading_paused()) stream.resume_reading();
-}
-
-// How content is framed on the open connection; over HTTP/2 not at all.
-http::BodyKind Fetch::content_framing() const {
-  return link_.stream().http2() != nullptr ? http::BodyKind::kLength : request_->framing.kind;
 }
 
 void Fetch::send_request() {
@@ -197,7 +197,8 @@ void Fetch::send_request() {
   }
   options.validation_fields = lines;
   build_origin_request(*request_, link_.server(), options, writer_.begin());
-  writer_.frame(options.length ? http::BodyKind::kLength : content_framing());
+  writer_.frame(options.length ? http::BodyKind::kLength
+                               : content_framing(link_.stream(), *request_));
   progress_ = {};
   state_.go(State::kSending);
   since_ = services_.loop.now();
@@ -270,7 +271,7 @@ void Fetch::upload(std::string_view content, bool last, std::string_view trailer
     gathered_.schedule();
     return;
   }
-  writer_.upload(content, last, trailers, content_framing());
+  writer_.upload(content, last, trailers, content_framing(link_.stream(), *request_));
   since_ = services_.loop.now();
   // A response may begin early; the origin is not idle while it waits for the rest of the content.
   if (state_ == State::kBody) body_.touch();

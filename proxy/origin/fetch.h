@@ -117,16 +117,11 @@ class Fetch final : public Producer,
   Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
         std::shared_ptr<const RequestContext> request, FetchPlan plan);
 
-  // Bytes of the origin; how many of them were used.
-  std::size_t take(std::string_view text);
   // Asking (fetch.cc).
   void go_on(OriginLink::Progress progress);
   void ask_again();
   bool try_again(OriginLink::AttemptFailure failure, std::string_view why);
-  bool may_repeat(OriginLink::AttemptFailure failure);
-  void attend();
   void send_request();
-  http::BodyKind content_framing() const;
   bool flush();
   void flush_what_waited();
   void release_connection(bool reusable);
@@ -144,7 +139,6 @@ class Fetch final : public Producer,
 
   // The body, and the ends (fetch_body.cc).
   std::size_t on_body(std::string_view bytes);
-  bool take_trailers(std::string_view trailers);
   void publish_head();
   void publish_end();
   void end_body(bool reusable);

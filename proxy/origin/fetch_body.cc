@@ -34,14 +34,30 @@ std::optional<ServerFailure> failure_of_answer(Outcome outcome, bool in_body) {
   return std::nullopt;
 }
 
+// Appends what of the trailers goes on. False where they are refused. They are for all who read:
+// what is for the one who asked alone is for nobody there.
+bool take_trailers(std::string_view trailers, const RequestContext& request,
+                   const Received& received, std::string& forwarded) {
+  if (trailers.empty()) return true;
+  const auto keeps_from_others = [&](const http::Field& field) {
+    return http::is_stripped(field, request.head_options()) ||
+           http::equals_lower(field.name, kRequestIdName) ||
+           (request.is_elsewhere && is_of_its_host(field.name)) ||
+           std::ranges::any_of(received.directives.stripped_fields, [&](const std::string& name) {
+             return http::equals_lower(field.name, name);
+           });
+  };
+  return forwardable_trailers(trailers, request.runtime->head_limits, keeps_from_others, forwarded);
+}
+
 }  // namespace
 
 std::size_t Fetch::on_data(net::Stream&, std::span<const std::byte> bytes) {
-  const PanicNote note(state_.doing());
-  return take({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return on_stream_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-std::size_t Fetch::take(std::string_view text) {
+std::size_t Fetch::on_stream_bytes(std::string_view text) {
+  const PanicNote note(state_.doing());
   if (state_ == State::kRest) {
     // The response was whole, so that these bytes answer nothing: the connection is out of step.
     fail({.status = 502, .outcome = Outcome::kOriginInvalid});
@@ -96,7 +112,10 @@ std::size_t Fetch::on_body(std::string_view bytes) {
     case ResponseBody::Status::kDone:
       break;
   }
-  if (!take_trailers(body_.trailers())) return bytes.size();
+  if (!take_trailers(body_.trailers(), *request_, *received_, response_->trailers)) {
+    fail({502, Outcome::kOriginInvalid, "bad-trailer"});
+    return bytes.size();
+  }
   // More than was announced is no response to anything: the connection is not used again.
   const bool has_more = taken.bytes != bytes.size() ||
                         (bytes.size() >= kFullReadBytes && link_.stream().has_unread());
@@ -104,24 +123,14 @@ std::size_t Fetch::on_body(std::string_view bytes) {
   return bytes.size();
 }
 
-// False where they are refused: the fetch has failed.
-bool Fetch::take_trailers(std::string_view trailers) {
-  if (trailers.empty()) return true;
-  // They are for all who read: what is for the one who asked alone is for nobody there.
-  const auto keeps_from_others = [this](const http::Field& field) {
-    return http::is_stripped(field, request_->head_options()) ||
-           http::equals_lower(field.name, kRequestIdName) ||
-           (request_->is_elsewhere && is_of_its_host(field.name)) ||
-           std::ranges::any_of(received_->directives.stripped_fields, [&](const std::string& name) {
-             return http::equals_lower(field.name, name);
-           });
-  };
-  if (forwardable_trailers(trailers, request_->runtime->head_limits, keeps_from_others,
-                           response_->trailers)) {
-    return true;
+void Fetch::on_stream_end(std::string_view trailers) {
+  const PanicNote note(state_.doing());
+  if (state_ != State::kBody) return;
+  if (!take_trailers(trailers, *request_, *received_, response_->trailers)) {
+    fail({502, Outcome::kOriginInvalid, "bad-trailer"});
+    return;
   }
-  fail({502, Outcome::kOriginInvalid, "bad-trailer"});
-  return false;
+  end_body(keep_alive_);
 }
 
 // Readers are told once for the head and what of the body came with it.

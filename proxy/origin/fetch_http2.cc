@@ -24,17 +24,6 @@ OriginLink::AttemptFailure failure_of(StreamFailure::Kind kind) {
 
 }  // namespace
 
-std::size_t Fetch::on_stream_bytes(std::string_view bytes) {
-  const PanicNote note(state_.doing());
-  return take(bytes);
-}
-
-void Fetch::on_stream_end(std::string_view trailers) {
-  const PanicNote note(state_.doing());
-  if (state_ != State::kBody || !take_trailers(trailers)) return;
-  end_body(keep_alive_);
-}
-
 void Fetch::on_stream_writable() {
   const PanicNote note(state_.doing());
   if (state_ != State::kEnded && state_ != State::kConnecting) flush_what_waited();

@@ -19,8 +19,7 @@ OriginHttp2Pool::Attempt& OriginHttp2Pool::Attempt::operator=(Attempt&& other) n
   return *this;
 }
 
-void OriginHttp2Pool::Attempt::end() {
-  if (server_ == nullptr) return;
+void OriginHttp2Pool::Attempt::finish() {
   Server& server = *std::exchange(server_, nullptr);
   ENCORE_CHECK(server.attempts != 0, "an attempt ends once");
   --server.attempts;

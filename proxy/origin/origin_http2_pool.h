@@ -31,11 +31,14 @@ class OriginHttp2Pool final : private OriginHttp2Keeper {
         : server_(std::exchange(other.server_, nullptr)), lines_(other.lines_) {}
     Attempt& operator=(Attempt&& other) noexcept;
     ~Attempt() { end(); }
-    void end();
+    void end() {
+      if (server_ != nullptr) finish();
+    }
 
    private:
     friend class OriginHttp2Pool;
     Attempt(Server& server, OriginLines& lines);
+    void finish();
     Server* server_ = nullptr;
     OriginLines* lines_ = nullptr;
   };

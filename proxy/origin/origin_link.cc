@@ -60,6 +60,13 @@ bool is_of_present_settings(const OriginServices& services, const RequestContext
   return request.runtime.get() == &services.worker.present_runtime();
 }
 
+// Why there is no connection for the client.
+OriginLink::AttemptFailure why_busy(const OriginServices& services, std::string_view key,
+                                    const OriginLines::Party& client) {
+  return services.lines.has_share_left(key, client) ? OriginLink::AttemptFailure::kBusy
+                                                    : OriginLink::AttemptFailure::kShare;
+}
+
 }  // namespace
 
 OriginLink::OriginLink(OriginServices& services, const RequestContext& request,
@@ -68,6 +75,7 @@ OriginLink::OriginLink(OriginServices& services, const RequestContext& request,
       request_(request),
       handler_(handler),
       party_(request.client, request.policy != nullptr && request.policy->trusts(request.client)),
+      http2_(services, request),
       waiter_(*this) {
   choose_destination();
 }
@@ -139,6 +147,7 @@ OriginLink::Progress OriginLink::acquire(Need need) {
 
 // Of the present server, or of the next one where there is no place in this one's line.
 OriginLink::Progress OriginLink::acquire_here() {
+  http2_.end_attempt();  // it does not wait for its own
   while (true) {
     // Who comes later does not go first.
     if (slot_ || !services_.lines.must_wait(pool_key(), party_)) {
@@ -150,8 +159,8 @@ OriginLink::Progress OriginLink::acquire_here() {
       return Progress::kPending;
     }
     // There is no place in line: it makes its own instead of waiting for another's.
-    if (speaks_http2() && std::exchange(awaits_others_, false)) continue;
-    const AttemptFailure why = why_busy();
+    if (http2_.is_for(server_) && http2_.stop_waiting()) continue;
+    const AttemptFailure why = why_busy(services_, pool_key(), party_);
     if (!choose_other_server(why, false)) {
       count_busy(why);
       return Progress::kNone;
@@ -164,18 +173,11 @@ OriginLink::Progress OriginLink::acquire_here() {
 bool OriginLink::take_connection() {
   if (!share_) share_ = services_.lines.enter(pool_key(), party_);
   if (!share_) return false;
-  if (speaks_http2()) [[unlikely]] {
-    switch (take_stream()) {
-      case Stream::kTaken:
-        return true;
-      case Stream::kUnsure:
-        resolve(Lookup::kToConfirm);
-        return true;
-      case Stream::kAwaited:
-        share_.reset();
-        return false;
-      case Stream::kNone:
-        break;
+  if (http2_.is_for(server_)) [[unlikely]] {
+    if (take_stream()) return true;
+    if (http2_.find(*server_).is_awaited) {
+      share_.reset();
+      return false;
     }
   }
   if (need_ == Need::kAny && is_of_present_settings(services_, request_)) {
@@ -234,7 +236,14 @@ bool OriginLink::take_idle(const std::function<bool(const PooledConnection&)>& i
 // servers did not tell.
 bool OriginLink::take_confirmed(const std::expected<net::Resolved, net::ResolveFailure>& result) {
   if (!result && !is_name_unknown(result.error().outcome)) return false;
-  if (speaks_http2() && take_confirmed_stream(result)) return true;
+  if (http2_.is_for(server_)) {
+    if (OriginHttp2Connection* const found = http2_.find_confirmed(*server_, result)) {
+      services_.stats.origin_reuses.add();
+      connect_time_ = Nanoseconds(-1);
+      open_stream(*found);
+      return true;
+    }
+  }
   const auto is_named = [&](const PooledConnection& connection) {
     return !result || std::ranges::find(result->addresses, connection.stream->peer()) !=
                           result->addresses.end();
@@ -258,11 +267,6 @@ bool OriginLink::on_turn() {
 bool OriginLink::waits_for_share() const {
   return std::holds_alternative<InLine>(state_) &&
          !services_.lines.has_share_left(pool_key(), party_);
-}
-
-OriginLink::AttemptFailure OriginLink::why_busy() const {
-  return services_.lines.has_share_left(pool_key(), party_) ? AttemptFailure::kBusy
-                                                            : AttemptFailure::kShare;
 }
 
 // No connection was to be had, which is no failure of the server: another may have one.
@@ -291,7 +295,7 @@ TransferFailure OriginLink::busy_failure() const {
 
 void OriginLink::resolve(Lookup what) {
   looked_up_ = services_.loop.now();
-  if (speaks_http2()) attempt_ = services_.pool.http2().begin_attempt(pool_key(), services_.lines);
+  http2_.begin_attempt(server_);
   if (server_ != nullptr && !server_->socket_file.empty()) {
     // A file has no name to be asked for, and its peer is this machine.
     named_until_ = MonotonicTime::max();
@@ -396,7 +400,6 @@ void OriginLink::on_connected(
   ENCORE_CHECK(connecting != nullptr, "a connection comes for who has asked");
   const auto connector = std::move(connecting->connector);  // ends when this call does
   const MonotonicTime since = connecting->since;
-  const OriginHttp2Pool::Attempt awaited = std::move(attempt_);  // ends when this call does
   state_ = Idle{};
   if (result) {
     services_.stats.origin_connects.add();
@@ -408,11 +411,16 @@ void OriginLink::on_connected(
         server_ == nullptr
             ? ConnectionCount(services_.stats)
             : ConnectionCount(services_.stats, counted, request_.route->group().kept(*server_));
-    if (chooses_http2(**result)) [[unlikely]] {
-      open_http2(std::move(*result), std::move(count));
+    if (http2_.is_chosen_by(server_, **result)) [[unlikely]] {
+      open_stream(http2_.add(*server_, {.stream = std::move(*result),
+                                        .slot = std::move(slot_),
+                                        .count = std::move(count),
+                                        .made = services_.loop.now(),
+                                        .named_until = named_until_}));
       handler_.on_link_open();
       return;
     }
+    http2_.end_attempt();
     ++opened_;
     state_ = Open{.stream = std::move(*result),
                   .reused = false,
@@ -456,7 +464,7 @@ void OriginLink::go_on_after(const Attempt& attempt, const TransferFailure& othe
     return;
   }
   state_ = Idle{};  // what was asked is asked no more
-  attempt_.end();
+  http2_.end_attempt();
   need_ = Need::kNew;
   tell(acquire_here());
 }
@@ -486,7 +494,7 @@ void OriginLink::release(Fate fate) {
   const OriginLines::Share share = std::move(share_);
   OriginLines::Slot slot = std::move(slot_);
   waiter_.leave();
-  attempt_.end();
+  http2_.end_attempt();
   if (std::holds_alternative<Idle>(state_)) return;
   auto state = std::exchange(state_, Idle{});
   auto* open = std::get_if<Open>(&state);
@@ -553,7 +561,7 @@ void OriginLink::check_timeouts(MonotonicTime now) {
   };
   if (const auto* waiting = std::get_if<InLine>(&state_)) {
     if (over(waiting->since, timeouts.origin_connect)) {
-      tell(end_wait(why_busy()));
+      tell(end_wait(why_busy(services_, pool_key(), party_)));
     }
     return;
   }

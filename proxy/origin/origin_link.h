@@ -24,6 +24,7 @@
 #include "proxy/net/resolver.h"
 #include "proxy/net/stream.h"
 #include "proxy/origin/connection_count.h"
+#include "proxy/origin/origin_http2_choice.h"
 #include "proxy/origin/origin_http2_stream.h"
 #include "proxy/origin/origin_line.h"
 #include "proxy/origin/origin_pool.h"
@@ -170,18 +171,10 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   const std::string& host() const { return server_ != nullptr ? server_->host : forward_host_; }
   Progress acquire_here();
   bool take_connection();
-  // HTTP/2 (origin_link_http2.cc).
-  bool speaks_http2() const;
-  enum class Stream : std::uint8_t { kTaken, kUnsure, kAwaited, kNone };
-  Stream take_stream();
-  bool take_confirmed_stream(const std::expected<net::Resolved, net::ResolveFailure>& result);
-  bool take_stream_of(const std::function<bool(const OriginHttp2Connection&)>& is_named);
+  bool take_stream();
   void open_stream(OriginHttp2Connection& connection);
-  void open_http2(std::unique_ptr<net::Stream> stream, ConnectionCount count);
-  bool chooses_http2(const net::Stream& stream);
   bool take_idle(const std::function<bool(const PooledConnection&)>& is_named);
   bool take_confirmed(const std::expected<net::Resolved, net::ResolveFailure>& result);
-  AttemptFailure why_busy() const;
   Progress end_wait(AttemptFailure why);
   void resolve(Lookup what = Lookup::kToConnect);
   void on_resolved(std::expected<net::Resolved, net::ResolveFailure> result);
@@ -191,7 +184,6 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   void tell(Progress progress);
   bool move_on(const Attempt& attempt);
   void note_failure(const Attempt& attempt);
-  ServerTally tally_of(const OriginServer& server) const;
   void count_busy(AttemptFailure why);
   bool choose_other_server(AttemptFailure failure, bool was_kept);
   void prefer_untried(std::vector<net::Address>& addresses);
@@ -211,10 +203,9 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   Need need_ = Need::kAny;
   AttemptFailure busy_ = AttemptFailure::kBusy;  // why there was no connection: this, or kShare
   const OriginLines::Party party_;
-  OriginLines::Share share_;          // of the client's, from before it has a connection
-  OriginLines::Slot slot_;            // of the connection, from before it is made
-  OriginHttp2Pool::Attempt attempt_;  // that others wait for
-  bool awaits_others_ = true;         // it waits for such a one
+  OriginLines::Share share_;  // of the client's, from before it has a connection
+  OriginLines::Slot slot_;    // of the connection, from before it is made
+  OriginHttp2Choice http2_;
   std::variant<Idle, InLine, Resolving, Connecting, Open> state_;
   OriginLines::Waiter waiter_;
 

@@ -38,6 +38,11 @@ bool is_worth_another(OriginLink::AttemptFailure failure) {
          failure == AttemptFailure::kRefused;
 }
 
+ServerTally tally_of(const OriginServices& services, const RequestContext& request,
+                     const OriginServer& server) {
+  return request.route->group().tally(server, services.stats.number);
+}
+
 }  // namespace
 
 OriginLink::Progress OriginLink::reconnect() {
@@ -85,7 +90,7 @@ bool OriginLink::move_on(const Attempt& attempt) {
         is_worth_another(failure) || (failure == AttemptFailure::kSilent && other_address_);
     if (!same_server) return false;
   }
-  if (before != nullptr) tally_of(*before).add(&ServerCounts::retries);
+  if (before != nullptr) tally_of(services_, request_, *before).add(&ServerCounts::retries);
   if (counts) ++retries_;
   if (other_server) {
     slot_.reset();
@@ -114,12 +119,8 @@ void OriginLink::note_failure(const Attempt& attempt) {
   if (aside || !connected) warn(aside ? why + "; it is set aside" : why);
 }
 
-ServerTally OriginLink::tally_of(const OriginServer& server) const {
-  return request_.route->group().tally(server, services_.stats.number);
-}
-
 ServerTally OriginLink::tally() const {
-  return server_ == nullptr ? ServerTally() : tally_of(*server_);
+  return server_ == nullptr ? ServerTally() : tally_of(services_, request_, *server_);
 }
 
 void OriginLink::note_answer() {
