@@ -41,7 +41,15 @@ void Fetch::on_stream_failed(const StreamFailure& failure) {
     return;
   }
   if (try_again(failure_of(failure.kind), failure.why)) return;
-  fail({502, Outcome::kOriginAborted, "origin-" + std::string(failure.why)});
+  switch (failure.kind) {
+    case StreamFailure::Kind::kRefused:
+      return fail({502, Outcome::kOriginAborted, "origin-refused-stream"});
+    case StreamFailure::Kind::kReset:
+      return fail({502, Outcome::kOriginAborted, "origin-stream-reset"});
+    case StreamFailure::Kind::kInvalid:
+    case StreamFailure::Kind::kLost:
+      return fail({502, Outcome::kOriginAborted, "origin-" + std::string(failure.why)});
+  }
 }
 
 }  // namespace encore::server
