@@ -96,7 +96,8 @@ TEST_CASE("There is a session for what the authority may sign for", "[settings][
   CHECK(interception->session("a.example", InsideHttp2::kOn, kNow) != nullptr);
   CHECK(interception->session("x.a.example", InsideHttp2::kOn, kNow) != nullptr);
   CHECK(interception->session("b.example", InsideHttp2::kOn, kNow) == nullptr);
-  CHECK(interception->session("a.example", InsideHttp2::kOn, kNow + std::chrono::days(3650)) == nullptr);
+  CHECK(interception->session("a.example", InsideHttp2::kOn, kNow + std::chrono::days(3650)) ==
+        nullptr);
   CHECK(interception->mint().made() == 2);
 }
 

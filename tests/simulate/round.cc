@@ -28,8 +28,7 @@ namespace {
 
 using proxyfuzz::now;
 constexpr std::uint16_t kProxyPort = 3128;
-// Simulated seconds without an answer that nothing explains.
-constexpr double kHangSeconds = 130;
+constexpr double kHangSeconds = 130;  // simulated, without an answer, and unexplained
 constexpr double kDrainSeconds = 200;
 // How long a failed connection may show, by settings.cc: until its server is no longer set aside,
 // and before that until a connect's time is up.
@@ -37,8 +36,7 @@ constexpr double kShortTrouble = 0.15;
 constexpr double kLongTrouble = 1.3;
 // Pause of an origin under TLS within a head, in seconds.
 constexpr double kPauses = 0.1;
-// As settings.cc has it.
-constexpr std::int64_t kHoursKept = 3;
+constexpr std::int64_t kHoursKept = 3;  // as settings.cc has it
 // Between two looks at what is held: there are some 25 steps to a request.
 constexpr std::uint64_t kStepsToLook = 200;
 // A run that goes on for so long without its clients is not ending.

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "tests/fuzz/proxy/client.h"
 #include "tests/fuzz/proxy/oracle.h"
+#include "tests/fuzz/proxy/ring.h"
 #include "tests/fuzz/proxy/world.h"
 
 namespace encore::proxyfuzz {
