@@ -65,7 +65,8 @@ cache::DiskVersion DiskService::attach() {
   start_->attach(state_);
   SegmentWriter::Found found = start_->found();
   const cache::DiskVersion newest = found.version_max;
-  writer_ = std::make_unique<DiskWriter>(state_, log_, queue_, std::move(found));
+  writer_ = std::make_unique<DiskWriter>(state_, log_, queue_, std::move(found),
+                                         setup_.engine.write_bytes_max);
   return newest;
 }
 

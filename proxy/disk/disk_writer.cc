@@ -18,7 +18,7 @@ constexpr std::uint64_t kFlushBytes = 128U << 10U;
 }  // namespace
 
 bool DiskWriter::work() {
-  const bool has_more = drain(kBatchBytes);
+  const bool has_more = drain(step_bytes_);
   // A record that is not written yet is not found. Nothing else has a large body, and the copy in
   // memory of another may be gone soon: who comes in the second of a flush would ask the origin
   // again.
@@ -29,7 +29,7 @@ bool DiskWriter::work() {
 
 bool DiskWriter::tick() {
   // Too little has come yet to have woken anybody (docs/decisions/0170).
-  bool has_more = drain(kBatchBytes);
+  bool has_more = drain(step_bytes_);
   // In a pause, too: what was added before it is written or known to be lost.
   if (!state_.is_offline()) flush();
   (void)can_write();
@@ -39,7 +39,7 @@ bool DiskWriter::tick() {
 }
 
 bool DiskWriter::finish() {
-  while (drain(kBatchBytes)) {
+  while (drain(step_bytes_)) {
   }
   // Behind a place that nobody has told of.
   while (auto wanted = queue_.take_any()) give_up(*wanted);
@@ -217,7 +217,7 @@ bool DiskWriter::reclaim() {
     }
   }
   // A small one is done immediately.
-  if (waits) waits = drain(kBatchBytes);
+  if (waits) waits = drain(step_bytes_);
   free_reclaimed();
   return waits;
 }

@@ -6,6 +6,7 @@
 // Confined to what writes the disk; blocks in the device.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -23,12 +24,16 @@ namespace encore::disk {
 class DiskWriter {
  public:
   // All borrowed.
-  DiskWriter(DiskState& state, DiskLog& log, WriteQueue& queue, SegmentWriter::Found found)
+  // `waiting_bytes_max`: of what waits; a sixteenth of it is written in one step, at most
+  // kBatchBytes.
+  DiskWriter(DiskState& state, DiskLog& log, WriteQueue& queue, SegmentWriter::Found found,
+             std::uint64_t waiting_bytes_max = kBatchBytes * kStepsMax)
       : state_(state),
         log_(log),
         queue_(queue),
         segments_(state.file, state.superblock, std::move(found)),
-        reader_(state.file, state.superblock) {}
+        reader_(state.file, state.superblock),
+        step_bytes_(std::min(kBatchBytes, waiting_bytes_max / kStepsMax)) {}
 
   // A part of what waits; true: more does.
   bool work();
@@ -39,6 +44,7 @@ class DiskWriter {
   bool finish();
 
   static constexpr std::uint64_t kBatchBytes = 4ULL << 20U;
+  static constexpr std::uint64_t kStepsMax = 16;
   static constexpr std::uint64_t kFailedWritesMax = 5;  // in a row
   static constexpr std::chrono::seconds kPause{30};
 
@@ -83,6 +89,7 @@ class DiskWriter {
   WriteQueue& queue_;
   SegmentWriter segments_;
   RecordReader reader_;  // reader of moved records
+  const std::uint64_t step_bytes_;
   AlignedBuffer body_;
   std::deque<Added> added_;  // in the order of their places
   std::size_t moves_added_ = 0;
