@@ -37,7 +37,13 @@ std::uint32_t System::make_link(const Descriptor& connecting, const Descriptor& 
     end.in_max = buffer_bytes();
     end.transit_max = buffer_bytes();
   }
-  if (connecting.receive_buffer != 0) link.ends[0].in_max = connecting.receive_buffer;
+  if (connecting.receive_buffer != 0) {
+    link.ends[0].in_max = connecting.receive_buffer;
+    // Else its sender's buffer has all that the client is slow to take.
+    if (adversity_.small_buffers != 0 && random_.percent(70)) {
+      link.ends[0].transit_max = random_.pick<std::size_t>({1200, 2304, 4608});
+    }
+  }
   link.ends[0].is_proxys = connecting.side == Side::kProxy;
   link.ends[1].is_proxys = listener.side == Side::kProxy;
   link.ends[1].waits = true;

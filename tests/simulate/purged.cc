@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/fuzz/proxy/loop.h"
+
 namespace encore::simulate {
 namespace {
 
@@ -13,9 +15,18 @@ constexpr std::size_t kWatchedMax = 48;
 void Purged::note(const proxyfuzz::Url& url, std::vector<StoredKey> keys, By by, double time) {
   // An object of its digest may be another URL's as well.
   if (url.blob != nullptr) return;
-  watched_.push_back(
-      {.url = url.number, .path = url.path, .keys = std::move(keys), .by = by, .time = time});
-  if (watched_.size() > kWatchedMax) watched_.pop_front();
+  watched_.push_back({.url = url.number,
+                      .path = url.path,
+                      .keys = std::move(keys),
+                      .by = by,
+                      .time = time,
+                      .alone_until = url.alone_until});
+  if (watched_.size() <= kWatchedMax) return;
+  // Of those that nobody asks for most is to be seen.
+  const double present = proxyfuzz::now();
+  const auto is_asked = [&](const Watched& each) { return each.alone_until <= present; };
+  const auto found = std::ranges::find_if(watched_, is_asked);
+  watched_.erase(found == watched_.end() ? watched_.begin() : found);
 }
 
 const proxyfuzz::Url* Purged::still_gone(const Watched& each) const {

@@ -41,6 +41,7 @@ class Purged {
     std::vector<StoredKey> keys;
     By by = By::kKey;
     double time = 0;
+    double alone_until = 0;  // see Url
   };
   // Null: it was asked for again, or is no URL any more.
   const proxyfuzz::Url* still_gone(const Watched& each) const;

@@ -18,6 +18,8 @@ std::string text_of(const proxyfuzz::Ring& ring, const Url& url) {
   return "http://" + proxyfuzz::host_of(ring, url) + url.path;
 }
 
+// Purges of 100 that name a URL.
+constexpr std::uint64_t kUrlKinds = 50;
 // So many are looked for of many URLs that go at once.
 constexpr std::size_t kLooksMax = 8;
 
@@ -63,24 +65,34 @@ void Purges::purge_something(Random& random, Host& host) {
 }
 
 void Purges::purge_under_way(SlowDisk::Done what, Random& random, Host& host) {
-  constexpr double kOfReads = 8;
-  constexpr double kOfWrites = 4;
+  constexpr double kOfReads = 12;
+  constexpr double kOfWrites = 6;
+  // There are few moments at which records are moved.
+  constexpr double kOfMoves = 80;
   const bool is_read = what == SlowDisk::Done::kRead;
+  if (!is_read && has_moved(host.proxy())) {
+    ring_.world.count("disk: moments at which records were moved");
+    if (random.percent(kOfMoves)) purge_unwritten(Unwritten::kMoved, random, host);
+    return;
+  }
   if (!random.percent(is_read ? kOfReads : kOfWrites)) return;
   if (is_read) return purge_read(random, host);
-  purge_unwritten(random, host);
+  purge_unwritten(Unwritten::kAny, random, host);
 }
 
 void Purges::purge_read(Random& random, Host& host) {
   const std::vector<std::string> keys = keys_being_read(host.proxy());
   if (keys.empty()) return;
   const std::string& key = keys[random.below(keys.size())];
-  if (Url* const url = ring_.world.find_url(path_of_key(key))) purge_any(*url, random, host);
+  Url* const url = ring_.world.find_url(path_of_key(key));
+  // One that its key does not name goes by a rule alone, which the reader is told of in no other
+  // way.
+  if (url != nullptr) purge_as(*url, random.between(30, kUrlKinds + 47), random, host);
 }
 
-void Purges::purge_unwritten(Random& random, Host& host) {
+void Purges::purge_unwritten(Unwritten which, Random& random, Host& host) {
   if (!has_unwritten(host.proxy())) return;
-  const bool wants_moved = random.percent(50);
+  const bool wants_moved = which == Unwritten::kMoved;
   Url* const url = ring_.world.find_active(random, [&](const Url& each) {
     const Tiers tiers = tiers_of(host.proxy(), text_of(ring_, each));
     return tiers.is_in(Tier::kMoved) || (!wants_moved && tiers.is_in(Tier::kWritten));
@@ -96,10 +108,9 @@ std::string Purges::named(std::string_view text, Random& random) const {
   return (is_secure ? "https" : "http") + std::string(text.substr(text.find(':')));
 }
 
-void Purges::purge_any(Url& like, Random& random, Host& host) {
+void Purges::purge_as(Url& like, std::uint64_t kind, Random& random, Host& host) {
   if (random.percent(50)) ring_.world.focus_on(like);
-  const std::uint64_t kind = random.below(100);
-  if (kind < 50 || !kinds_.tags) return purge_url(like, random, host);
+  if (kind < kUrlKinds || !kinds_.tags) return purge_url(like, random, host);
   proxyfuzz::World& world = ring_.world;
   server::PurgeOrder order;
   order.soft = random.percent(30);
@@ -137,6 +148,7 @@ void Purges::purge_any(Url& like, Random& random, Host& host) {
       return std::to_string(time) + (soft ? " made stale by " : " purged by ") + by;
     });
     if (soft || i >= kLooksMax) continue;
+    leave_alone(*met[i], host);
     purged_.note(*met[i], keys_of(host.proxy(), text_of(ring_, *met[i])), Purged::By::kRule, time);
   }
   world.count("purges");
@@ -155,13 +167,23 @@ void Purges::purge_url(Url& url, Random& random, Host& host) {
   ring_.world.remember(url, [time, soft = order.soft] {
     return std::to_string(time) + (soft ? " made stale" : " purged");
   });
+  if (!order.soft) leave_alone(url, host);
   if (!order.soft) purged_.note(url, keys_of(host.proxy(), text), Purged::By::kKey, time);
   ring_.world.count("purges");
+}
+
+void Purges::leave_alone(const Url& url, const Host& host) {
+  constexpr double kPercent = 25;
+  constexpr double kSeconds = 1.2;
+  if (!host.has_disk() || !alone_.percent(kPercent)) return;
+  if (Url* const own = ring_.world.find_url(url.path))
+    proxyfuzz::World::leave_alone(*own, kSeconds);
 }
 
 void Purges::note_written(const Url& url, double time, Host& host) {
   // Rules make other keys of it, by what it was asked for.
   if (!ring_.world.rules.empty()) return;
+  leave_alone(url, host);
   purged_.note(url, keys_of(host.proxy(), text_of(ring_, url)), Purged::By::kKey, time);
 }
 

@@ -23,7 +23,12 @@ class Purges {
   };
   // All are borrowed. `published` is null where nothing is.
   Purges(proxyfuzz::Ring& ring, Roads& roads, PublishedOracle* published, const Kinds& kinds)
-      : ring_(ring), roads_(roads), published_(published), kinds_(kinds), purged_(ring.world) {}
+      : ring_(ring),
+        roads_(roads),
+        published_(published),
+        kinds_(kinds),
+        alone_(ring.world.seed(), 'h', 1),
+        purged_(ring.world) {}
 
   void purge_something(Random& random, Host& host);
   // At times one whose record has been read, and whose bytes nobody has yet, or one whose record is
@@ -37,11 +42,17 @@ class Purges {
  private:
   proxyfuzz::Url& pick(Random& random, Host& host);
   void purge_read(Random& random, Host& host);
-  void purge_unwritten(Random& random, Host& host);
-  // By any of the ways that there are.
-  void purge_any(proxyfuzz::Url& url, Random& random, Host& host);
+  enum class Unwritten : std::uint8_t { kAny, kMoved };
+  void purge_unwritten(Unwritten which, Random& random, Host& host);
+  // By any of the ways that there are; `kind` says which, of 100.
+  void purge_any(proxyfuzz::Url& url, Random& random, Host& host) {
+    purge_as(url, random.below(100), random, host);
+  }
+  void purge_as(proxyfuzz::Url& url, std::uint64_t kind, Random& random, Host& host);
   void purge_url(proxyfuzz::Url& url, Random& random, Host& host);
   void purge_others(Host& host);
+  // So that the next proxy may be the first who has to know.
+  void leave_alone(const proxyfuzz::Url& url, const Host& host);
   // As an operator names what begins so.
   std::string named(std::string_view text, Random& random) const;
   void count(const char* by, bool soft, const proxyfuzz::Url& url, Host& host);
@@ -50,6 +61,7 @@ class Purges {
   Roads& roads_;
   PublishedOracle* published_;
   Kinds kinds_;
+  Random alone_;
   Purged purged_;
 };
 

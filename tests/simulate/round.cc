@@ -358,7 +358,7 @@ void Round::schedule_happenings() {
   }
   happen(0.2, stream('l'), [this] { look(); });
   happen(1.2, stream('i'), [this] { rest(); });
-  happen(0.4, stream('a'), [this] {
+  happen(0.1, stream('a'), [this] {
     const auto on_fault = [this](const std::string& what) { report("tags", what); };
     if (host_ != nullptr) look_at_tags(host_->proxy(), world_, on_fault);
   });

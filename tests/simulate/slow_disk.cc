@@ -119,6 +119,8 @@ std::int64_t SlowDisk::draw() {
 void SlowDisk::prepare(disk::DisksOptions& options) {
   if (std::exchange(has_failed_, false)) file_ = std::make_shared<disk::MemoryFile>();
   failing_ = {};
+  constexpr std::uint64_t kLittle = 64U << 10U;
+  if (in_small_steps_) options.engine.write_bytes_max = kLittle;
   options.make_engine = [this](const disk::EngineOptions&) -> std::unique_ptr<disk::DiskEngine> {
     return std::make_unique<Engine>(*this);
   };

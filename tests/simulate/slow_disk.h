@@ -20,7 +20,7 @@ class SlowDisk {
  public:
   // `random` draws how long each read and write takes; `longest` of 0: they take no time.
   SlowDisk(System& system, Random random, std::int64_t longest)
-      : system_(system), random_(random), longest_(longest) {}
+      : system_(system), random_(random), longest_(longest), in_small_steps_(random_.percent(60)) {}
 
   // Has Disks use it: the file, and an engine over it.
   void prepare(disk::DisksOptions& options);
@@ -56,6 +56,7 @@ class SlowDisk {
   System& system_;
   Random random_;
   const std::int64_t longest_;
+  const bool in_small_steps_;  // a reclaimed segment is moved in several
   std::shared_ptr<disk::MemoryFile> file_ = std::make_shared<disk::MemoryFile>();
   Failing failing_;
   bool has_failed_ = false;

@@ -181,7 +181,11 @@ ssize_t System::send(int descriptor, std::span<const iovec> parts) {
   if (room == 0) return fail(EAGAIN);
   if (at->side == Side::kProxy && adversity_.short_write != 0 &&
       random_.percent(adversity_.short_write)) {
-    room = random_.between(1, std::min<std::size_t>(room, 3000));
+    // Of little, such as a head alone, half of these take a part.
+    std::size_t size = 0;
+    for (const iovec& part : parts) size += part.iov_len;
+    const std::size_t most = random_.percent(50) ? std::min<std::size_t>(size, 3000) : 3000;
+    room = random_.between(1, std::min(room, std::max<std::size_t>(most, 1)));
   }
   if (other.in.size() == 0) other.other_knew = own.read_all;
   other.read_all = false;

@@ -61,10 +61,10 @@ void look_at_index(const server::Shared& shared, const filter::Hash128& hash, Ti
   const cache::DiskTable& table = shared.kernel->shard_for(hash).disk->table_;
   const auto mixed = cache::DiskEntries::mixed_of({hash, {}});
   for (auto at = table.find(mixed); at != cache::kNoEntry; at = table.next(at)) {
-    if (!table.written(at)) {
-      out.add(Tier::kWritten);
-    } else if (is_moved(*shared.disks, table.place(at))) {
+    if (is_moved(*shared.disks, table.place(at))) {
       out.add(Tier::kMoved);
+    } else if (!table.written(at)) {
+      out.add(Tier::kWritten);
     } else {
       out.add(Tier::kDisk);
     }
@@ -119,6 +119,13 @@ std::vector<std::string> keys_being_read(server::Proxy& proxy) {
     for (const auto& [name, waiting] : worker->rooms_->loads.waiting_) keys.push_back(waiting.key);
   }
   return keys;
+}
+
+bool has_moved(server::Proxy& proxy) {
+  const disk::Disks* const disks = proxy.shared().disks.get();
+  return disks != nullptr && std::ranges::any_of(disks->services_, [](const auto& service) {
+           return !service->state_.moves.from_.empty();
+         });
 }
 
 bool has_unwritten(server::Proxy& proxy) {

@@ -57,6 +57,9 @@ Tiers stored_tiers_of(server::Proxy& proxy, const StoredKey& key);
 // The keys of the records that are being read.
 std::vector<std::string> keys_being_read(server::Proxy& proxy);
 
+// True if records are on their way to another segment.
+bool has_moved(server::Proxy& proxy);
+
 // True if records are placed on a disk and not written yet, or moved.
 bool has_unwritten(server::Proxy& proxy);
 

@@ -8,6 +8,7 @@ namespace encore::proxyfuzz {
 namespace {
 
 constexpr std::uint32_t kErrorBytesMax = 100;
+constexpr std::uint32_t kLargeMax = 70000;
 constexpr double kLasting = 50;  // percent
 
 std::string personal(int user) { return user < 0 ? "nobody" : "u" + std::to_string(user); }
@@ -98,6 +99,11 @@ void Author::change(Url& url) {
   }
 }
 
+// Of such a body the last read takes no more than its rest, and the kernel keeps what is behind it.
+bool Author::has_large_surplus(const Url& url) const {
+  return world_.surplus != 0 && url.number % 10 == 0 && url.blob == nullptr;
+}
+
 // The representation that these fields select, of this version.
 Content& Author::choose(Url& url, const Request& cause, const Fields& request, int status,
                         bool unsafe) {
@@ -133,7 +139,9 @@ Content& Author::choose(Url& url, const Request& cause, const Fields& request, i
   }
   Content*& current = url.current[variant];
   if (current == nullptr || unique) {
-    const auto bytes = static_cast<std::uint32_t>(url.random.below(character.size_max + 1));
+    const std::uint32_t most =
+        has_large_surplus(url) ? std::max(character.size_max, kLargeMax) : character.size_max;
+    const auto bytes = static_cast<std::uint32_t>(url.random.below(most + 1));
     current = &world_.make_content(url, selecting, user, bytes);
   }
   return *current;
@@ -226,6 +234,7 @@ void Author::frame(Url& url, Reply& reply, const Content& of, std::uint32_t begi
   std::size_t size = end - begin;
   Fields& fields = reply.event->fields;
   int framing = url.character.framing;
+  if (has_large_surplus(url)) framing = 0;
   if (framing == 3) framing = static_cast<int>(url.random.below(3));
   if (reply.event->status == 304 || reply.event->status == 204) return;
   if (framing == 0) {
@@ -323,7 +332,8 @@ void Author::redirect(Url& url, Event& event, Request& cause, const Request::Off
 void Author::add_tag(Url& url, Event& event, const Request& cause) {
   if (url.tag.empty()) return;
   const bool is_own_part = event.status == 206 && cause.range.empty();
-  if ((event.is_update || is_own_part) && url.random.percent(50)) return;
+  if (event.is_update && url.random.percent(50)) return;
+  if (is_own_part && url.random.percent(80)) return;
   const bool is_second = url.number % 2 == 0;
   event.fields.push_back({is_second ? "Cache-Tag" : "Surrogate-Key",
                           is_second ? "other, " + url.tag : "other " + url.tag});

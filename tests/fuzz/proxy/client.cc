@@ -94,6 +94,9 @@ void Client::begin() {
     disconnect(false);
   }
   plan_misbehaviour();
+  asker_.is_slow = slow_;
+  // Its socket holds little from the beginning.
+  if (slow_ && channel_.is_open() && random_.percent(50)) disconnect(false);
   if (!channel_.is_open()) connect();
   // Behind what a slow client has not taken even a head waits.
   std::size_t batch = random_.percent(slow_ ? 50 : 10) ? random_.between(2, 5) : 1;

@@ -252,8 +252,9 @@ std::shared_ptr<Request> compose(Ring& ring, Random& random, const Asker& asker)
     ring.published->compose(random, *request);
     return request;
   }
-  constexpr double kJoins = 4;
-  Url* const slow = random.percent(kJoins) ? ring.world.pick_slow(random) : nullptr;
+  // A slow client may be sent no more than a head while others get the body.
+  const double joins = asker.is_slow ? 30 : 4;
+  Url* const slow = random.percent(joins) ? ring.world.pick_slow(random) : nullptr;
   Url& url = slow != nullptr ? *slow : ring.world.pick_url(random);
   auto request = ring.world.make_request(url);
   request->user = user;

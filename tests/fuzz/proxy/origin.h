@@ -34,6 +34,7 @@ class Author {
 
  private:
   void change(Url& url);
+  bool has_large_surplus(const Url& url) const;
   Content& choose(Url& url, const Request& cause, const Fields& request, int status, bool unsafe);
   bool is_not_modified(const Url& url, const Content& content, const Fields& request) const;
   // 200, 206 or 416, and which bytes.

@@ -24,6 +24,7 @@ struct Asker {
   int user = -1;
   int listener = 0;
   bool from_second = false;  // from 127.0.0.2
+  bool is_slow = false;      // takes its answers slowly, for now
 };
 
 // The proxy's listeners, where it has more than one.

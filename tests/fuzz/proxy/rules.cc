@@ -186,9 +186,9 @@ void draw_storing(Random& random, Rule& rule) {
   rule.is_cached = !random.percent(5);
   if (random.percent(45)) {
     rule.admission = random.pick<std::string_view>(
-        {"always", "always", "never", "size-threshold", "size-threshold"});
+        {"always", "always", "never", "size-threshold", "size-threshold", "size-threshold"});
     if (rule.admission == "size-threshold") {
-      rule.size_threshold = random.pick<std::int64_t>({60, 60, 300, 2000});
+      rule.size_threshold = random.pick<std::int64_t>({1, 1, 60, 300});
     }
   }
   if (random.percent(25)) {

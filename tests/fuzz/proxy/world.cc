@@ -152,6 +152,10 @@ Url& World::pick_url(Random& random) {
     const double unit = static_cast<double>(random.below(1 << 20)) / (1 << 20);
     slot = static_cast<std::size_t>(unit * unit * static_cast<double>(active_.size()));
   }
+  constexpr int kOthers = 4;
+  for (int left = kOthers; left != 0 && active_[slot]->alone_until > now(); --left) {
+    slot = (slot + 1) % active_.size();
+  }
   if (--active_[slot]->requests_left < 0) {
     make_url(slot);
     retire();
@@ -166,6 +170,8 @@ void World::focus_on(const Url& url) {
   focus_ = static_cast<std::size_t>(found - active_.begin());
   focus_left_ = kRequests;
 }
+
+void World::leave_alone(Url& url, double seconds) { url.alone_until = now() + seconds; }
 
 void World::come_back_to(const Url& url) {
   constexpr std::size_t kMost = 40;

@@ -248,6 +248,7 @@ struct Url {
   bool may_be_admitted = false;
   int clients = 0;  // requests under way
   int requests_left = 0;
+  double alone_until = 0;  // nobody begins to ask for it before
   // The content whose digest its path names; null: none. Others may have the same bytes.
   Content* blob = nullptr;
   bool has_blob_of(const Url& other) const {
@@ -284,6 +285,8 @@ class World {
   Url& pick_url(Random& random);
   // This is what everybody wants for the next requests.
   void focus_on(const Url& url);
+  // Nobody asks for it for so many seconds, unless who comes back to it.
+  static void leave_alone(Url& url, double seconds);
   // Some of the next requests are for it.
   void come_back_to(const Url& url);
   // The body of a response to a GET of it is sent in pieces until then.
