@@ -222,6 +222,7 @@ TEST_CASE("JSON has every field that is documented, by its name and in its order
   told->head.fields.clear();
   for (const std::string_view name : {"Referer", "User-Agent", "Host"}) told->set_field(name, "x");
   told->set_field("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+  told->visit.version = "HTTP/2";
   told->visit.connect = told->visit.answer = std::chrono::milliseconds(1);
   told->record.intercepted = true;
   const std::string text = line("json", *told);

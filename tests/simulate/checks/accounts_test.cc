@@ -24,7 +24,7 @@ Told told_of(const std::vector<std::string>& lines, bool is_whole = true) {
   Random random(1);
   const auto request = world.make_request(world.pick_url(random));
   Accounts accounts(world);
-  accounts.note_begun(*request, 100);
+  accounts.note_begun(*request, {.bytes = 100});
   if (is_whole) {
     accounts.note_whole(*request, {.status = 200, .bytes = 500, .content = 300});
   } else {
