@@ -87,7 +87,10 @@ void Accounts::take_line(std::string_view text) {
   sums_.bytes += line.bytes;
   sums_.content += line.content;
   ++sums_.outcomes[line.outcome];
-  if (tag == 0) return;  // its head was not read, or nobody of ours sent it
+  if (tag == 0) {  // its head was not read, or nobody of ours sent it
+    sums_.untaken += line.bytes;
+    return;
+  }
   const std::shared_ptr<Request> request = world_.request(tag);
   if (request != nullptr) sums_.tables.insert(request->rules_before);
   if (request != nullptr && request->rule != nullptr) ++sums_.rules[request->rule->name];
@@ -110,6 +113,7 @@ void Accounts::compare(std::uint64_t tag, const Entry& entry) {
   if (line.content > line.bytes) report(tag, entry, "more content is logged than bytes at all");
   if (entry.client == Client::kUnfinished) {
     if (line.bytes < got.bytes) report(tag, entry, "fewer bytes are logged than its client has");
+    sums_.untaken += line.bytes - std::min(line.bytes, got.bytes);
     return;
   }
   if (line.status != got.status) report(tag, entry, "another status is logged");
@@ -141,6 +145,7 @@ Accounts::Sums Accounts::settle() {
     if (entry.client == Client::kOpen && entry.sent.bytes == 0) {
       report(tag, entry, "a line of a request that nobody has sent, or that has another");
     }
+    if (entry.has_line) sums_.untaken += entry.line.bytes;
     // The client of an open one may still have to learn how it ended.
     if (entry.client != Client::kOpen || entry.sent.bytes == 0) open_.erase(tag);
   }

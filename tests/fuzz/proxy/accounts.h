@@ -53,6 +53,9 @@ class Accounts {
     std::uint64_t requests = 0;
     std::uint64_t bytes = 0;
     std::uint64_t content = 0;
+    // At most so many of the bytes were never taken by a socket: a reply that is gathered with
+    // others counts as sent when it is written, and its client may leave before it has it.
+    std::uint64_t untaken = 0;
     std::map<std::string, std::uint64_t, std::less<>> outcomes;
     std::map<std::string, std::uint64_t, std::less<>> rules;  // by what the world knows
     std::set<std::size_t> tables;                             // of rules that held
