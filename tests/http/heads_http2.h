@@ -1,7 +1,7 @@
 // Heads and fields of tests as HTTP/2 brings them: each becomes a header block by nghttp2's
 // encoder, which is decoded as the proxy decodes one, and the text that comes of it is parsed.
-// What HTTP/2 does not carry stays as it is: HTTP/1.0, and fields of a connection (RFC 9113 8.2.2).
-// Test-only.
+// HTTP/1.0 and fields of a connection, which HTTP/2 does not carry, stay unchanged (RFC 9113
+// 8.2.2). Test-only.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -184,7 +184,7 @@ inline std::string fields(std::string_view text) {
   return respelled(std::string(sink.text()), text);
 }
 
-// What a head borrows, until the tests end. Returns `otherwise` where `text` is empty.
+// Keeps `text`, which a head borrows, until the tests end. Returns `otherwise` if `text` is empty.
 inline std::string_view keep(std::string text, std::string_view otherwise) {
   static std::deque<std::string> kept;
   return text.empty() ? otherwise : std::string_view(kept.emplace_back(std::move(text)));
