@@ -48,8 +48,8 @@ class InsideUse {
   const std::shared_ptr<ClientHosts::Latest> latest_;
 };
 
-// Whether clients that offer HTTP/2 beside HTTP/1.1 get it. One that offers it alone goes through
-// unread: what speaks nothing else, as gRPC, has such a server.
+// Chooses if clients that offer HTTP/2 and HTTP/1.1 get HTTP/2. A client that offers HTTP/2 alone
+// passes unread: a program that speaks nothing else, such as gRPC, has a server that speaks it.
 enum class InsideHttp2 : std::uint8_t { kOff, kOn };
 
 // Why [intercept] cannot be used.
