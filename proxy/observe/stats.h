@@ -220,8 +220,8 @@ struct alignas(64) WorkerStats {
   std::array<Counter, kSizeBuckets> stored_sizes;            // body bytes of what was stored
   RecentRequests recent;
   ErrorCounts errors;
-  Http2Counts http2;         // of clients
-  Http2Counts origin_http2;  // of origins
+  Http2Counts http2;         // with clients
+  Http2Counts origin_http2;  // with origins
 #define ENCORE_MEMBER(member, name, help) Counter member;
   ENCORE_COUNTERS(ENCORE_MEMBER)
   ENCORE_GAUGES(ENCORE_MEMBER)
