@@ -386,7 +386,7 @@ struct Upstream {
   std::uint32_t pool_per_server = 256;
   std::uint32_t connections_per_server = 8192;  // over all workers; 0: none
   ClientShareText connections_per_client = "50%";
-  std::uint32_t http2_streams = 100;        // of a connection
+  std::uint32_t http2_streams = 100;        // per connection
   std::uint32_t waiting_per_server = 1024;  // over all workers
   std::uint32_t retries = 1;
   std::uint32_t eject_after = 1;
