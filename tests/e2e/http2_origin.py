@@ -13,7 +13,7 @@ class Gone(Exception):
 
 
 class Request:
-    """What has come of one stream so far."""
+    """A request as far as its stream has arrived."""
 
     def __init__(self, stream):
         self.stream = stream
@@ -30,7 +30,7 @@ class Request:
 
 
 class Connection:
-    """Frames come by read(); windows are given back at once unless `gives_back` is False."""
+    """Frames come by read(); windows are given back immediately unless `gives_back` is False."""
 
     def __init__(self, origin, sock, settings):
         self.origin, self.sock = origin, sock
@@ -175,9 +175,9 @@ class Http2Origin:
         self.scripts, self.settings, self.context = scripts, settings, context
         self.lock = threading.Lock()
         self.connections = []
-        self.requests = []         # of all connections
+        self.requests = []         # on all connections
         self.failures = []
-        self.ended = []            # connections whose script has come to its end
+        self.ended = []            # connections whose script has ended
         self.sock = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.sock.getsockname()[1]
         self.url = f"http{'s' if context else ''}://127.0.0.1:{self.port}"

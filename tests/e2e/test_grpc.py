@@ -11,7 +11,7 @@ from concurrent import futures
 
 from harness import Case, eventually, free_port
 
-# Where Debian has it, if this is another python of the same version.
+# Debian's directory of modules, if this is another python of the same version.
 sys.path.append("/usr/lib/python3/dist-packages")
 try:
     import grpc

@@ -129,7 +129,7 @@ class Heads(HostileCase):
                    code=9)
 
     def test_malformed_responses_end_their_stream_alone(self):
-        """Each is refused; a request beside it on the same connection is answered."""
+        """Each is refused; another request on the same connection is answered."""
         heads = {
             "/hostile/connection": [(":status", "200"), ("connection", "close")],
             "/hostile/upper": [(":status", "200"), ("X-Upper", "1")],

@@ -120,7 +120,7 @@ class Messages(OriginCase):
             request = connection.next()
             connection.until(lambda: len(request.body) == 1000)
             # Nothing more comes before the window opens: an answer to PING is behind all that was
-            # under way.
+            # in flight.
             connection.frame(http2.PING, 0, 0, b"anymore?")
             connection.until(lambda: connection.pings)
             self.assertEqual(1000, len(request.body))
@@ -210,7 +210,7 @@ class Multiplexing(OriginCase):
         eventually(lambda: self.metric("origin_http2_streams") == 0, "no stream is left")
 
     def test_our_own_limit_of_streams(self):
-        """Each connection gets as many requests at once, and not one more."""
+        """Each connection gets as many concurrent requests, and not one more."""
         all_there = threading.Barrier(3)
 
         def serve(connection):
