@@ -16,7 +16,7 @@ struct Answer {
   bool has_ended = false;
   std::string trailers = {};
   std::optional<ErrorCode> gone = {};
-  std::string fault = {};  // what was wrong with it
+  std::string fault = {};  // the fault found in it
 };
 
 class Origin final : public ClientHandler, public StreamHandler {

@@ -19,7 +19,7 @@ struct Response {
   std::string status;
   std::map<std::string, std::string> fields;
   std::string content;
-  std::uint32_t code = UINT32_MAX;  // of the stream's end
+  std::uint32_t code = UINT32_MAX;  // in the stream's end
 };
 
 class Nghttp2Client {

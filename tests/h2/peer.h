@@ -37,8 +37,8 @@ std::string hello();
 struct SentFrame {
   FrameHeader header;
   std::string payload;
-  FieldList fields;        // of HEADERS
-  ErrorCode code() const;  // of RST_STREAM, GOAWAY
+  FieldList fields;        // in HEADERS
+  ErrorCode code() const;  // in RST_STREAM, GOAWAY
 };
 
 // Content out of a string, of which `available` bytes are there; in parts of `part_bytes`.
@@ -77,9 +77,9 @@ class Peer final : public ServerHandler, public StreamHandler {
 
   // Says hello, and takes what the session has to say to that.
   Peer& greet();
-  // Gives the session these bytes, all at once.
+  // Gives the session these bytes in one piece.
   Peer& give(std::string_view bytes);
-  // Takes all that the session sends; at most `write_max` bytes at once.
+  // Takes all that the session sends, in writes of at most `write_max` bytes.
   std::vector<SentFrame> take(std::size_t write_max = 1 << 20);
   // All that was taken.
   const std::vector<SentFrame>& sent() const { return sent_; }
@@ -103,7 +103,7 @@ class Peer final : public ServerHandler, public StreamHandler {
   void on_writable(StreamId stream) override;
   void on_gone(StreamId stream, ErrorCode code) override { seen[stream].gone = code; }
 
-  // Answers a request at once by this head; empty: not.
+  // Answers a request immediately by this head; empty: not.
   std::string answer;
   bool consumes = true;
   bool releases = true;  // when a response is done

@@ -521,7 +521,7 @@ TEST_CASE("a drain loses no request", "[h2][rfc9113][6.8]") {
   REQUIRE(notice.size() == 2);
   CHECK(read_u31(notice[0].payload.data()) == kStreamIdMax);
   CHECK(notice[0].code() == ErrorCode::kNoError);
-  // On its way when the client is told.
+  // In flight when the client is notified.
   peer.give(headers(3, get()));
   CHECK(peer.seen.contains(3));
   peer.give(frame(FrameType::kPing, kFlagAck, 0, notice[1].payload));
