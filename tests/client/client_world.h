@@ -83,7 +83,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
   void run_until_asked() {
     run_until([&] { return origin.asked.find("\r\n\r\n") != std::string::npos; });
   }
-  // Says it in pieces that sockets take, while whoever reads it reads.
+  // Writes the text in pieces that sockets take, while its receiver reads.
   void answer(std::string_view text) {
     constexpr std::size_t kPiece = 16 * 1024;
     for (; !text.empty(); text.remove_prefix(std::min(kPiece, text.size()))) {
@@ -155,7 +155,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
   std::vector<Client*> clients_;
 };
 
-// Who speaks to the proxy.
+// A client that speaks to the proxy.
 class Client {
  public:
   explicit Client(ClientWorld& world) : world_(world) {

@@ -300,7 +300,8 @@ TEST_CASE("who has ended its side still has all its answers", "[client][connecti
 
 TEST_CASE("a head whose rest will not come takes nothing from the answers before it",
           "[client][connection]") {
-  // The hit behind the miss, and the half head, are looked at when the end has been read already.
+  // The connection parses the hit behind the miss, and the half head, when it has already read the
+  // end.
   ClientWorld world;
   Client client(world);
   store(world, client, "/a");
@@ -448,7 +449,7 @@ TEST_CASE("a response without content leaves its connection in step", "[client][
   CHECK_FALSE(client.is_over());
 }
 
-// A stored body that no socket takes at once, asked for by a client that does not read.
+// A stored body that no socket takes in one write, requested by a client that does not read.
 struct SlowHit {
   SlowHit() : body(2'000'000, 'x'), quick(world), client(world, Client::Narrow{}) {
     store(world, quick, "/big", body);

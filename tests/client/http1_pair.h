@@ -40,7 +40,7 @@ class StreamPair {
     if (other_ >= 0) ::close(other_);
     other_ = -1;
   }
-  // What has come, at most `bytes_max`; not more than there is now.
+  // Reads at most `bytes_max` bytes; not more than there are now.
   std::string read(std::size_t bytes_max = 1U << 30U) {
     std::string text;
     char room[8192];

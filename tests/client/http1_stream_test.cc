@@ -16,7 +16,7 @@ constexpr std::string_view kClose = "Connection: close\r\n";
 
 struct Answered {
   // `request` is a request line and fields, `parts` what the origin says to it, one after the
-  // other. Where `closes`, it then closes its connection.
+  // other. If `closes`, it then closes its connection.
   Answered(std::string_view request, const std::vector<std::string_view>& parts, bool closes)
       : client(world) {
     client.say(std::string(request) + "Host: h\r\n\r\n");

@@ -195,7 +195,7 @@ TEST_CASE(
   CHECK(fixture.writer.pump(*wide.stream) == (is_much ? Status::kMore : Status::kDone));
   CHECK((fixture.writer.sent_bytes() == 0) == is_much);
   other.reset();
-  // With something to do at once, so that it does not sleep.
+  // With something to do immediately, so that it does not sleep.
   wide.loop->defer([] {});
   REQUIRE(wide.loop->turn());
   CHECK(fixture.writer.pump(*wide.stream) == Status::kDone);

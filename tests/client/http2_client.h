@@ -60,7 +60,7 @@ class Http2Client final : public Client {
     }
     return {};
   }
-  // Of the frames that the stream's response is made of.
+  // Returns the bytes of the frames that the stream's response is made of.
   std::uint64_t bytes_of(h2::StreamId stream) {
     std::uint64_t bytes = 0;
     for (const auto& each : frames()) {

@@ -29,7 +29,7 @@ class TlsClient {
     SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
     SSL_set_connect_state(ssl_.get());
   }
-  // Takes what has come and goes on. What it says then; `is_done` shows.
+  // Takes the bytes that have come and goes on. Returns its output; `is_done` shows the end.
   std::string step(std::string& heard) {
     BIO_write(SSL_get_rbio(ssl_.get()), heard.data(), static_cast<int>(heard.size()));
     heard.clear();

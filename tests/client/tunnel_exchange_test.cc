@@ -136,8 +136,7 @@ TEST_CASE("a side that breaks off breaks off the other", "[client][tunnel]") {
   CHECK(t.world.world.stats.tunnels_open.get() == 0);
 }
 
-// More than comes to a shallow client who does not read, and little enough to be left to the
-// kernel.
+// More than reaches a shallow client who does not read, and little enough to be left to the kernel.
 constexpr int kUndelivered = 60'000;
 
 // A tunnel behind the reply to another request, in one packet with it.
@@ -156,7 +155,7 @@ struct Pipelined {
     world.run_until(
         [&] { return world.world.stats.tunnels.get() == 1 && world.origin.accepted == 2; });
   }
-  // What came of the reply's content and behind it.
+  // Returns the reply's content and all that came behind it.
   std::string content() const { return client.heard.substr(client.heard.find("\r\n\r\n") + 4); }
   ClientWorld world;
   Client client;
@@ -302,7 +301,7 @@ TEST_CASE("a tunnel that is not to be had is refused, and its connection ends",
   CHECK(world.world.stats.tunnels.get() == 0);
 }
 
-// Until the kernel holds just so much of it that no head goes behind it at once.
+// Until the kernel holds just so much of it that it takes no head behind it now.
 constexpr std::size_t kFillMin = 2000;
 constexpr std::size_t kFillMax = 10'000;
 constexpr std::size_t kFillStep = 500;
@@ -362,7 +361,7 @@ TEST_CASE("a client that takes nothing of the answer to its CONNECT is let go in
                      std::to_string(fill) + "\r\n\r\n" + std::string(fill, 'x'));
     world.run_until([&] { return world.origin.accepted == 2 || world.connections() == 0; });
     world.run_turns(20);
-    // Where it waits behind the reply itself, that one's time counts.
+    // If it waits behind the reply itself, the reply's time counts.
     if (world.world.stats.tunnels.get() != 0 || world.records() != 1) continue;
     const MonotonicTime late = world.world.loop->now() + config::Timeouts{}.client_write;
     client.connection().check_timeouts(late);
