@@ -22,7 +22,7 @@ void Purged::note(const proxyfuzz::Url& url, std::vector<StoredKey> keys, By by,
                       .time = time,
                       .alone_until = url.alone_until});
   if (watched_.size() <= kWatchedMax) return;
-  // Of those that nobody asks for most is to be seen.
+  // Those that nobody asks for show most, so another one goes first.
   const double present = proxyfuzz::now();
   const auto is_asked = [&](const Watched& each) { return each.alone_until <= present; };
   const auto found = std::ranges::find_if(watched_, is_asked);

@@ -85,8 +85,8 @@ void Purges::purge_read(Random& random, Host& host) {
   if (keys.empty()) return;
   const std::string& key = keys[random.below(keys.size())];
   Url* const url = ring_.world.find_url(path_of_key(key));
-  // One that its key does not name goes by a rule alone, which the reader is told of in no other
-  // way.
+  // An object that its key does not name goes by a rule alone, of which nothing else informs the
+  // reader.
   if (url != nullptr) purge_as(*url, random.between(30, kUrlKinds + 47), random, host);
 }
 

@@ -181,7 +181,7 @@ ssize_t System::send(int descriptor, std::span<const iovec> parts) {
   if (room == 0) return fail(EAGAIN);
   if (at->side == Side::kProxy && adversity_.short_write != 0 &&
       random_.percent(adversity_.short_write)) {
-    // Of little, such as a head alone, half of these take a part.
+    // If there is little to send, such as a head alone, half of these sends take a part of it.
     std::size_t size = 0;
     for (const iovec& part : parts) size += part.iov_len;
     const std::size_t most = random_.percent(50) ? std::min<std::size_t>(size, 3000) : 3000;
