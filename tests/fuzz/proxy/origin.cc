@@ -180,7 +180,8 @@ class OriginConnection final : public Handler {
   }
 
   std::shared_ptr<Request> cause_of(std::string_view bytes) const {
-    constexpr std::string_view kName = "Traceparent: ";
+    // From the second letter on: names of HTTP/2 are in lower case.
+    constexpr std::string_view kName = "raceparent: ";
     const std::size_t at = bytes.find(kName);
     if (at == std::string_view::npos) return nullptr;
     const std::string_view value = bytes.substr(at + kName.size());
