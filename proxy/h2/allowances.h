@@ -13,9 +13,9 @@
 
 namespace encore::h2 {
 
-// A thing; its name in log and counters; how many at once; how many a second; how many more for
-// each piece of work (a request, or 512 bytes of content sent in one frame).
-//   reset-unanswered  streams that end before their answer, whoever ends them
+// A thing; its name in log and counters; how many at the same time; how many a second; how many
+// more for each piece of work (a request, or 512 bytes of content sent in one frame).
+//   reset-unanswered  streams that end before their answer, by either end
 //   reset-answered    streams that end in the middle of it: clients that look around do so
 //   settings          SETTINGS, with our acknowledgements
 //   ping              a client may measure its pipe by them while it downloads

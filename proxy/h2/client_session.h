@@ -36,8 +36,8 @@ class ClientHandler {
   ~ClientHandler() = default;
 };
 
-// A stream of it whose handler is told on_gone() with kRefusedStream was not worked on: its request
-// may be sent again elsewhere (RFC 9113 8.7), whatever its method.
+// A stream of it whose handler receives on_gone() with kRefusedStream was not worked on: its
+// request may be sent again elsewhere (RFC 9113 8.7), whatever its method.
 class ClientSession final : public Session {
  public:
   struct Asked {
@@ -85,7 +85,7 @@ class ClientSession final : public Session {
   void on_head(const Block& block, Stream& stream, ResponseText& text);
 
   ClientHandler& handler_;
-  Text text_;  // of the block that is read
+  Text text_;  // from the block that is read
   StreamId next_ = 1;
   std::uint32_t peer_streams_max_ = 100;  // until its settings say so
   bool takes_protocols_ = false;

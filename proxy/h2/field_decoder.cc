@@ -9,7 +9,7 @@
 namespace encore::h2 {
 namespace {
 
-// Measured with nghttp2 1.52: a decoder as it is new, and what an entry of its table takes beside
+// Measured with nghttp2 1.52: a new decoder, and what an entry of its table takes in addition to
 // its text, which are three pieces of memory.
 constexpr std::size_t kNewBytes = 1296;
 constexpr std::size_t kEntryBytes = 200;

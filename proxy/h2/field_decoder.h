@@ -1,6 +1,6 @@
 // FieldDecoder: the HPACK decoder of one direction of a connection (RFC 7541), which is nghttp2's.
-// Fields are passed on one by one while a block is decoded, so that whoever counts them can stop in
-// the middle of it. Confined to its session's thread.
+// Fields are passed on one by one while a block is decoded, so that their receiver can stop in the
+// middle of it. Confined to its session's thread.
 #pragma once
 
 #include <cstddef>

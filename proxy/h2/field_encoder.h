@@ -1,7 +1,7 @@
 // Header blocks that are sent (RFC 7541), made from heads as HTTP/1.1 writes them. Names become
-// lower case on the way, fields of a connection are left out. Stateless: fields of the static table
-// by their index, all others as literals that enter no table, so that a block costs no memory and
-// no search, and what one response has does not show in the size of another (docs/decisions/0471).
+// lower case on the way, fields of a connection are left out. Stateless. Fields of the static table
+// go by their index, all others as literals that enter no table. So a block costs no memory and no
+// search, and the size of a response tells nothing of another (docs/decisions/0471).
 //
 // Pure functions, thread-safe.
 #pragma once

@@ -20,13 +20,13 @@ class FrameSink {
 
   // Whether the next frame is wanted now. Asked before each.
   virtual bool wants_frame() = 0;
-  // A frame begins. kSkip: its payload is passed over, and nothing more is told of it.
+  // A frame begins. kSkip: its payload is skipped, and no further call concerns it.
   virtual Use on_frame(const FrameHeader& header) = 0;
   // Content of DATA, and of HEADERS and CONTINUATION, without padding; `is_last` of the frame,
   // which comes once for each, if only with no bytes. False: stop.
   virtual bool on_payload(const FrameHeader& header, std::string_view bytes, bool is_last) = 0;
-  // The frame has ended. Of DATA, after its padding. Of those that are no carriers: `payload` is
-  // their beginning, of at most kControlBytesMax. False: stop.
+  // The frame has ended; DATA, after its padding. `payload` is the beginning of frames that are no
+  // carriers, of at most kControlBytesMax. False: stop.
   virtual bool on_frame_end(const FrameHeader& header, std::string_view payload) = 0;
   // HEADERS names the stream that it depends on (RFC 7540 6.2). False: stop.
   virtual bool on_dependency(const FrameHeader& header, StreamId parent) = 0;
@@ -39,7 +39,7 @@ class FrameSink {
 
 class FrameReader {
  public:
-  // Payload of a small frame that is told of: 32 settings.
+  // Payload of a small frame that the sink receives: 32 settings.
   static constexpr std::size_t kControlBytesMax = 32 * kSettingBytes;
 
   // `expects_preface`: the peer is a client.
@@ -79,9 +79,9 @@ class FrameReader {
 
   std::array<char, kControlBytesMax> small_ = {};  // a header, or a small payload
   FrameHeader header_;
-  std::uint32_t left_ = 0;     // of the payload, without padding
+  std::uint32_t left_ = 0;     // payload, without padding
   std::uint32_t padding_ = 0;  // left of it
-  std::uint8_t have_ = 0;      // of small_
+  std::uint8_t have_ = 0;      // bytes in small_
   Step step_;
 };
 

@@ -67,8 +67,8 @@ class ListSize {
   std::size_t fields_left_;
 };
 
-// The checks of a field that is no pseudo field: its name is a token in lower case, its value has
-// neither NUL, CR nor LF, nor white space around it (8.2.1); it is none of a connection's, and TE
+// The checks of a field that is no pseudo field. Its name is a token in lower case, its value has
+// neither NUL, CR nor LF, nor white space around it (8.2.1). It is none of a connection's, and TE
 // is "trailers" at most (8.2.2). `id` gets what the name is.
 Malformed check_field(std::string_view name, std::string_view value, http::FieldId& id) noexcept;
 // The same of a value alone.

@@ -14,9 +14,9 @@
 namespace encore::h2 {
 
 struct Options {
-  std::uint32_t streams_max = 100;  // of the peer, at once
+  std::uint32_t streams_max = 100;  // concurrent ones of the peer
   // Bytes of a header list as RFC 9113 6.5.2 counts it; announced. A head beyond it is still read,
-  // for the parser behind to refuse (431), up to twice of it: there the block is cut, and the
+  // up to twice of it, for the parser behind to refuse (431). There the block is cut, and the
   // connection ends, for a block that is not decoded leaves a decoder that is of no use.
   std::size_t head_bytes_max = std::size_t{32} * 1024;
   // Fields of one block, crumbs of cookies counted each; beyond it the block is cut, too.
@@ -27,7 +27,7 @@ struct Options {
   std::int32_t stream_window_bytes = 256 * 1024;
   std::int32_t connection_window_bytes = 1024 * 1024;
   // Content counts against the connection's window only until its handler has it: the windows of
-  // the streams alone bound what is kept, and a stream that stands still stops no other.
+  // the streams alone bound the bytes that are kept, and a stream that stands still stops no other.
   bool has_streams_apart = false;
   // While that much of frames that no window holds back is unsent, nothing more is read.
   std::size_t output_bytes_max = std::size_t{64} * 1024;

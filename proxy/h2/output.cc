@@ -29,7 +29,7 @@ std::size_t turns_from(const Stream& stream) {
   return turns;
 }
 
-// Content of open length may have come to its end, which needs no window.
+// Content of open length may have ended, which needs no window.
 bool may_be_at_end(const Stream& stream) {
   return stream.content_left == Stream::kOpenEnd && !stream.is_shut;
 }

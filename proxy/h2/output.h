@@ -61,7 +61,7 @@ class Output {
   // Whether something may go without content of streams.
   bool has_control() const { return control_left() != 0 || is_in_frame(); }
 
-  // Whether content of a stream may go, or come to its end. `window`: of the connection.
+  // True if content of a stream may go or end. `window`: the connection's.
   bool has_content(std::int64_t window) const;
 
   ReadyList& ready() { return ready_; }

@@ -168,7 +168,7 @@ void RequestText::append_target() {
   const std::string_view path = pseudo(Pseudo::kPath);
   const bool is_http =
       http::equals_lower(scheme(), "http") || http::equals_lower(scheme(), "https");
-  // The parser of targets says what becomes of another scheme.
+  // The parser of targets decides about another scheme.
   if (!is_http || (form_.is_absolute && has(Pseudo::kAuthority))) {
     text_.append(scheme()).append("://").append(authority());
     if (path == "*") return;

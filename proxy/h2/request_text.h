@@ -1,6 +1,6 @@
 // RequestText: a request of HTTP/2, written as the head of HTTP/1.1 that says the same, so that the
-// parser of proxy/http checks it and all that follows sees one kind of request. What could be read
-// as anything else than it is, or is malformed by RFC 9113 8.1.1, is refused before.
+// parser of proxy/http checks it and all that follows sees one kind of request. A request that
+// could be read as anything else than it is, or is malformed by RFC 9113 8.1.1, is refused before.
 //
 // Written while the block is decoded. Thread-compatible.
 #pragma once
@@ -78,7 +78,7 @@ class RequestText final : public FieldSink {
   void append_target();
 
   std::string text_;
-  std::string values_;   // of pseudo fields
+  std::string values_;   // pseudo fields
   std::string cookies_;  // crumbs, joined (RFC 9113 8.2.3)
   std::array<Place, 5> places_ = {};
   std::optional<std::uint64_t> length_;

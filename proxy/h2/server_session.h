@@ -30,7 +30,7 @@ struct Request {
 // of open length; what the client sends is content, too.
 struct Connect {
   // CONNECT to the authority; or with a protocol, GET with Connection and Upgrade, as HTTP/1.1 asks
-  // for it. What protocols need beside it (Sec-WebSocket-Key) the callee adds.
+  // for it. The callee adds what protocols need in addition (Sec-WebSocket-Key).
   std::string& text;
   std::string_view authority;
   std::string_view protocol;  // empty: plain CONNECT
@@ -41,8 +41,8 @@ struct Connect {
 // Called by receive(), sent() and check_timeouts(), under the rules of StreamHandler.
 class ServerHandler {
  public:
-  // Returns who is told of the stream; null where it has been answered without content, or was
-  // reset: it is told nothing more.
+  // Returns the handler of the stream; null if it has been answered without content, or was reset:
+  // no further call concerns it.
   virtual StreamHandler* on_request(StreamId stream, const Request& request) = 0;
   virtual StreamHandler* on_connect(StreamId stream, const Connect& connect) = 0;
   // The connection ends, by the peer's fault: streams are gone, the last bytes are to be sent.
@@ -94,7 +94,7 @@ class ServerSession final : public Session {
   void begin_stream(const Block& block, RequestText& text);
 
   ServerHandler& handler_;
-  Text text_;  // of the block that is read
+  Text text_;  // from the block that is read
   // For streams that are not there yet (RFC 9218 7.1).
   std::vector<std::pair<StreamId, Priority>> early_priorities_;
 };

@@ -133,7 +133,7 @@ std::size_t Session::memory_bytes() const {
 void Session::fail(ErrorCode code, std::string_view why) {
   if (is_ended()) return;
   end_ = ConnectionEnd{.code = code, .why = why};
-  // Nothing of a stream goes behind the GOAWAY, though their handlers are told only later.
+  // Nothing of a stream goes behind the GOAWAY, though their handlers are notified only later.
   while (Stream* const stream = output_.ready().first()) output_.ready().remove(*stream);
   append_goaway(last_peer_stream_, code, why, output_.control());
 }
@@ -366,7 +366,7 @@ void Session::give_back(Stream& stream, std::size_t bytes) {
   stream.receive_window += static_cast<std::int32_t>(std::exchange(stream.unannounced, 0));
 }
 
-// --- what is sent ---
+// --- sending -------------------------------------------------------------------------------------
 
 void Session::on_source_end(Stream& stream) {
   if (stream.trailers != nullptr && !stream.trailers->empty()) {

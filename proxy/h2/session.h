@@ -1,10 +1,10 @@
 // Session: a connection of HTTP/2 (RFC 9113) as bytes in, bytes out and events between them. It has
-// no socket and no timer, and takes `now`. What both ends have in common is here; ServerSession and
-// ClientSession are the ends.
+// no socket and no timer, and takes `now`. The parts that both ends have in common are here;
+// ServerSession and ClientSession are the ends.
 //
-// Its owner gives it what was read (receive()), writes what it wants written (gather(), then sent()
-// with as much as the socket took), and calls check_timeouts() about once a second. Whoever calls
-// anything of it sees to it that has_output() is asked in the same turn.
+// Its owner gives it the bytes that were read (receive()), writes those that it wants written
+// (gather(), then sent() with as much as the socket took), and calls check_timeouts() about once a
+// second. A caller of any of its functions sees to it that has_output() is asked in the same turn.
 //
 // Headers are decoded by nghttp2; frames, windows and the order of what is sent are our own, for
 // nghttp2's session costs 25 KB, and cannot cut a header block (docs/decisions/0470).
@@ -78,16 +78,15 @@ class Session : private FrameSink, private OutputOwner {
 
   // --- the connection ---
 
-  // No more streams are taken, those under way go on. The peer is told so in two steps, so that
-  // none of its requests is lost: the second follows when it has seen the first, or by
-  // finish_drain().
+  // No more streams are accepted, open ones go on. The peer is notified in two steps, so that none
+  // of its requests is lost: the second follows when it has seen the first, or by finish_drain().
   void drain();
   void finish_drain();
   bool is_draining() const { return drain_ != Drain::kNone; }
   // Whether the peer has said that it begins no more streams.
   bool is_peer_draining() const { return is_peer_draining_; }
-  // The connection is lost, or closed by its owner: handlers are told that their streams are gone,
-  // from this call.
+  // The connection is lost, or closed by its owner: handlers are notified that their streams are
+  // gone, from this call.
   void drop();
   // Nothing will be sent or wanted any more: close the connection.
   bool is_finished() const;
@@ -100,8 +99,8 @@ class Session : private FrameSink, private OutputOwner {
   // Whether a header block has begun and not ended, and how much memory such a one may take.
   bool is_within_block() const { return block_.purpose != Purpose::kNone; }
   std::size_t block_bytes_max() const { return 2 * options_.head_bytes_max; }
-  // Memory of the session and its streams, without a header block that is under way: 2.3 KB when it
-  // is new, 4.2 KB behind ten requests of a browser, and at most 24 KB where the client fills the
+  // Memory of the session and its streams, without a header block in progress. It is 2.3 KB for a
+  // new one, 4.2 KB behind ten requests of a browser, and at most 24 KB where the client fills the
   // table of its header blocks; then 130 bytes a stream, and what is unsent.
   std::size_t memory_bytes() const;
 
@@ -113,14 +112,14 @@ class Session : private FrameSink, private OutputOwner {
   void resume(StreamId stream);
   // Ends the stream here: with what has left, and nothing more. The handler is called no more.
   void reset(StreamId stream, ErrorCode code);
-  // The handler needs the stream no more, and is called no more. What is still to come of the
-  // peer's message is refused. REQUIRES: status() is kDone.
+  // The handler needs the stream no more, and is called no more. The rest of the peer's message is
+  // refused. REQUIRES: status() is kDone.
   void release(StreamId stream);
   void set_priority(StreamId stream, const Priority& priority);
   SendStatus status(StreamId stream) const;
   // Bytes of the message that have left, framing included.
   std::uint64_t sent_bytes(StreamId stream) const;
-  // Whether the peer's message has come to its end.
+  // True if the peer's message has ended.
   bool is_received(StreamId stream) const;
   // Bytes that the peer lets go now.
   std::int64_t send_window(StreamId stream) const;
@@ -195,11 +194,11 @@ class Session : private FrameSink, private OutputOwner {
   void refuse(StreamId stream, Malformed reason);
   // Ends the stream for something that the peer has done, or that we cannot.
   void fail_stream(StreamId stream, ErrorCode code, std::string_view why);
-  // The stream is no more for the peer: its handler is told.
+  // The stream is no more for the peer: its handler is notified.
   void forsake(Stream& stream, ErrorCode code);
-  // The peer's message has come to its end.
+  // The peer's message has ended.
   void end_receiving(Stream& stream, std::string_view trailers);
-  // The connection ends; the first reason counts. Handlers are told later.
+  // The connection ends; the first reason counts. Handlers are notified later.
   void fail(ErrorCode code, std::string_view why);
   void use(Allowance which);
 
@@ -233,7 +232,7 @@ class Session : private FrameSink, private OutputOwner {
   void set_initial_window(std::uint32_t value);
   void end_sending(Stream& stream);
   void count_reset(Stream::Sending sending);
-  // Takes the stream out. Its handler is told where there is one.
+  // Takes the stream out. Its handler, if there is one, is notified.
   void close(Stream& stream, ErrorCode code);
   void give_back(std::size_t bytes);
   void give_back(Stream& stream, std::size_t bytes);
@@ -246,7 +245,7 @@ class Session : private FrameSink, private OutputOwner {
   const Role role_;
   bool is_peer_draining_ = false;
   bool has_peer_settings_ = false;
-  bool has_table_change_ = true;  // of the peer's decoder: to be said in the next block
+  bool has_table_change_ = true;  // the peer's decoder learns it in the next block
   Drain drain_ = Drain::kNone;
   bool has_settled_ = false;
   std::uint32_t stalled_streams_ = 0;
@@ -262,8 +261,8 @@ class Session : private FrameSink, private OutputOwner {
   // and a little at a time.
   std::uint32_t windows_due_ = 0;
   Block block_;
-  FieldSink* fields_ = nullptr;    // of the block
-  Stream* data_stream_ = nullptr;  // of the DATA frame that is read; null: its content is dropped
+  FieldSink* fields_ = nullptr;    // gets those of the block
+  Stream* data_stream_ = nullptr;  // gets the DATA frame that is read; null: its content is dropped
   std::uint32_t data_bytes_ = 0;   // content of it so far
   std::int64_t send_window_ = kInitialWindow;
   std::int64_t receive_window_ = kInitialWindow;
@@ -272,8 +271,8 @@ class Session : private FrameSink, private OutputOwner {
   StreamId last_peer_stream_ = 0;
   MonotonicTime now_ = {};
   std::optional<ConnectionEnd> end_;
-  std::string_view fault_;  // of a constant
-  // Streams that have changed, for their handlers to be told at the end of a call that may do so.
+  std::string_view fault_;  // a constant
+  // Streams that have changed: their handlers are notified at the end of a call that may do so.
   std::vector<StreamId> changed_;
 };
 

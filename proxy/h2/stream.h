@@ -99,8 +99,9 @@ class ReadyList {
   Stream* last_ = nullptr;
 };
 
-// Ids of the streams that have ended last, to know what a late frame of them means. What we have
-// reset may have frames on the way still, which are nothing; what the peer has ended has none.
+// Ids of the streams that have ended last, to know what a late frame of them means. Streams that we
+// have reset may have frames on the way still, which are nothing; those that the peer has ended
+// have none.
 class EndedStreams {
  public:
   static constexpr std::size_t kResetMax = 128;

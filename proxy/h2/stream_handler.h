@@ -1,4 +1,4 @@
-// StreamHandler: who is told what becomes of one stream. Confined to its session's thread.
+// StreamHandler: receives the events of one stream. Confined to its session's thread.
 #pragma once
 
 #include <string_view>
