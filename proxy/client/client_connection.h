@@ -32,26 +32,26 @@ class ClientConnection : public net::Retirable {
 
   // For a sweep: closes what has been silent too long.
   virtual void check_timeouts(MonotonicTime now) = 0;
-  // The process wants to end: closes if idle, else after the response under way.
+  // The process wants to end: closes if idle, else after the response in progress.
   virtual void drain() = 0;
-  // A look at it in a drain, of which there are four: closes in the middle of what is under way
-  // where nothing has moved, either way, since the look before the last.
+  // A check of it in a drain, of which there are four: closes in the middle of what is in progress
+  // if nothing has moved, either way, since the check before the last.
   virtual void end_if_quiet() = 0;
   // The configuration has changed: closes if idle where it no longer allows the client, its login
-  // or what it has asked for. True if something is under way that it does not allow: no further
+  // or what it has asked for. True if something is in progress that it does not allow: no further
   // request is read.
   virtual bool revoke() = 0;
-  // The last revoke() has found something under way.
+  // The last revoke() has found something in progress.
   virtual bool is_revoked() const = 0;
-  // Ends that, and what is allowed goes on where the protocol has several things under way.
+  // Ends that, and what is allowed goes on where the protocol has several things in progress.
   virtual void cut_revoked(const ClientGone& why) { cut(why); }
-  // A drain is over: closes in the middle of what is under way, so that none of it looks whole.
+  // A drain is over: closes in the middle of what is in progress, so that none of it looks whole.
   void cut() { cut({.outcome = Outcome::kDrained}); }
   virtual void cut(const ClientGone& why) = 0;
 
-  // Nothing is under way, and nothing has begun to come.
+  // Nothing is in progress, and nothing has begun to come.
   virtual bool may_be_given_up() const = 0;
-  // Closes at once: its descriptor is needed. REQUIRES: may_be_given_up().
+  // Closes immediately: its descriptor is needed. REQUIRES: may_be_given_up().
   virtual void give_up() = 0;
   // There are too many heads that do not end; this one is refused. REQUIRES: it stands in
   // head_place.
@@ -65,7 +65,7 @@ class ClientConnection : public net::Retirable {
   // Ends it with a reset.
   virtual void cut_reader() = 0;
 
-  // Of whoever keeps the connections: the list of them, its listener, its seat among its client's
+  // For the keeper of the connections: the list of them, its listener, its seat among its client's
   // connections, and its place among the unfinished heads.
   ClientConnection* previous = nullptr;
   ClientConnection* next = nullptr;
@@ -75,7 +75,7 @@ class ClientConnection : public net::Retirable {
   UnfinishedHeads::Place head_place;
 };
 
-// Who keeps the connections of a worker.
+// Keeper of the connections of a worker.
 class ConnectionKeeper : public ConnectionsAllowed {
  public:
   // The connection has ended: destroys it at the end of the turn.

@@ -21,10 +21,10 @@ class ClientHandshake final : private net::StreamHandler {
   // All are borrowed.
   struct Parts {
     WorkerStats& stats;
-    ClientCounter& handshakes;  // of each client
+    ClientCounter& handshakes;  // by client
     ConnectionKeeper& keeper;
     ClientConnection& connection;
-    net::StreamHandler& handler;  // of the stream, before and after the handshake
+    net::StreamHandler& handler;  // the stream's, before and after the handshake
   };
   // `on_end` is called from the loop, and may destroy this; `done`: else the stream is dead, or
   // closed with an answer to who has begun with plain HTTP.
@@ -34,13 +34,13 @@ class ClientHandshake final : private net::StreamHandler {
   ClientHandshake& operator=(const ClientHandshake&) = delete;
   ~ClientHandshake();
 
-  // False: the client has `limit` (0: none) of them under way already. REQUIRES: the stream is of
+  // False: the client has `limit` (0: none) of them in progress already. REQUIRES: the stream is of
   // TLS; once.
   bool begin(const net::Address& client, std::uint32_t limit, MonotonicTime now);
   bool is_under_way() const { return since_ != MonotonicTime{}; }
   // REQUIRES: is_under_way().
   Nanoseconds lasts(MonotonicTime now) const { return now - since_; }
-  // It is given up from outside.
+  // It is aborted from outside.
   void count_failure() { parts_.stats.tls_failures.add(); }
 
  private:
@@ -55,10 +55,10 @@ class ClientHandshake final : private net::StreamHandler {
   Parts parts_;
   OnEnd on_end_;
   ClientCounter::Seat seat_;
-  MonotonicTime since_{};  // zero: not under way
+  MonotonicTime since_{};  // zero: not in progress
 };
 
-// What requests need to know of a handshake that is done.
+// Returns what requests need to know of a handshake that is done.
 std::shared_ptr<const ClientTls> client_tls_of(const net::Stream& stream);
 
 }  // namespace encore::server

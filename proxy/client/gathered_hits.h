@@ -17,7 +17,7 @@ namespace encore::server {
 struct KeptRecord {
   std::shared_ptr<const RequestContext> request;
   RequestRecord record;
-  store::ObjectRef object;      // whose content type the record names
+  store::ObjectRef object;      // the record names its content type
   std::string response_fields;  // that the record views
 };
 

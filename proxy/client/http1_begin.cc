@@ -11,7 +11,7 @@ namespace encore::server {
 void Http1Connection::begin() {
   if (policy() != nullptr && policy()->proxy_protocol) {
     identity_.await_header();
-    // It is due at once, as the rest of a head is.
+    // It is due immediately, as the rest of a head is.
     head_since_ = services_.loop.now();
     services_.keeper.note_unfinished_head(*this, 0);
   }

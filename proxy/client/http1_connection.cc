@@ -70,19 +70,19 @@ std::size_t Http1Connection::on_data(net::Stream&, std::span<const std::byte> by
       close(After::kClose);
     }
   }
-  // What is kept is counted when it is used.
+  // Kept input is counted when it is used.
   services_.stats.bytes_from_clients.add(used);
   listener_.counts->received_bytes.add(used);
   return used;
 }
 
-// Answers as many requests as can be answered at once, in one write at the end.
+// Answers as many requests as can be answered now, in one write at the end.
 std::size_t Http1Connection::handle_input(std::string_view input) {
   std::size_t used = 0;
   if (identity_.awaits_header()) {
     used = take_header(input);
     if (used == 0) return is_closed() ? input.size() : 0;
-    if (handshake_ != nullptr) return used;  // what follows is TLS
+    if (handshake_ != nullptr) return used;  // TLS follows
   }
   std::uint32_t answered = 0;
   while (used < input.size() && !is_closed()) {
@@ -129,8 +129,7 @@ std::optional<std::size_t> Http1Connection::parse(std::string_view input) {
     if (head_since_ == MonotonicTime{}) head_since_ = services_.loop.now();
     services_.keeper.note_unfinished_head(*this, input.size());
     if (!has_peer_ended()) return std::nullopt;
-    // Its rest will not come. What was answered before comes to its client, however slowly it is
-    // taken.
+    // Its rest will not come. Earlier responses reach the client, however slowly it takes them.
     if (!replies_.flush()) return std::nullopt;
     phase_ = Phase::kLast;
     if (!replies_.is_pending()) {
@@ -292,9 +291,9 @@ net::Deferred& Http1Connection::later() {
   return *later_;
 }
 
-// Nothing is under way: looks at what the client has sent meanwhile, or closes.
+// Nothing is in progress: reads what the client has sent meanwhile, or closes.
 void Http1Connection::next_request() {
-  if (input_ == Input::kPresented) return;  // what follows is being looked at
+  if (input_ == Input::kPresented) return;  // the rest of the input is being read
   if ((has_peer_ended() || is_draining()) && stream_.kept_bytes() == 0) {
     close(After::kClose);
   } else {
@@ -355,7 +354,7 @@ void Http1Connection::on_intercept_end(After after) {
   if (!is_closed()) close(after);
 }
 
-// `why` is of what is under way.
+// `why` belongs to what is in progress.
 void Http1Connection::close(After how, ClientGone why) {
   if (is_closed()) return;
   why.unsent = unsent_after(how);

@@ -1,5 +1,5 @@
 // Http1Connection: a client's connection that speaks HTTP/1. It parses requests, which the intake
-// decides about, sends plain hits and refusals on the spot (Http1Replies), and gives everything
+// decides about, and sends plain hits and refusals on the spot (Http1Replies). It gives everything
 // that takes longer to an Http1Stream (one at a time, so that replies keep the order of requests)
 // or, for CONNECT, to a tunnel. Confined to its worker.
 #pragma once
@@ -135,7 +135,7 @@ class Http1Connection final : public ClientConnection,
   std::unique_ptr<TunnelExchange> tunnel_;
   std::unique_ptr<Interceptor> interceptor_;
   std::unique_ptr<net::Deferred> later_;        // made when first needed
-  ClientCounter::Seat transfer_;                // of the request under way
+  ClientCounter::Seat transfer_;                // for the request in progress
   std::unique_ptr<ClientHandshake> handshake_;  // null: there is none, or no more
   MonotonicTime head_since_{};                  // when the first byte of a head came; zero: none
   Phase phase_ = Phase::kOpen;
@@ -143,8 +143,8 @@ class Http1Connection final : public ClientConnection,
   Peer peer_ = Peer::kSending;
   std::uint8_t refusals_in_row_ = 0;
   bool may_be_preface_ = true;  // nothing but a PROXY header has come before
-  bool is_last_read_ = false;   // nothing was read behind the head that is looked at
-  bool revoked_ = false;        // the present configuration does not allow what is under way
+  bool is_last_read_ = false;   // nothing was read behind the head that is parsed
+  bool revoked_ = false;        // the present configuration does not allow what is in progress
   net::Quiet quiet_;            // in a drain
 };
 

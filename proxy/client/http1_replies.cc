@@ -12,7 +12,7 @@
 namespace encore::server {
 namespace {
 
-// Bytes that a client will have taken in so many seconds come free by themselves.
+// Bytes that a client will take within so many seconds come free by themselves.
 constexpr std::uint64_t kSlowSeconds = 2;
 // Over which the least pace is measured where a client may take nothing for any time.
 constexpr Nanoseconds kPaceWindow = std::chrono::seconds(60);
@@ -81,7 +81,7 @@ void Http1Replies::add_hit(const HitRequest& request, CacheView& found) {
   owe({.count = count, .kept = nullptr}, pending_->writer.held_bytes());
 }
 
-// One that goes by itself, or of which more is told than counts.
+// A hit that goes by itself, or of which more is recorded than counts.
 void Http1Replies::add_recorded(const HitRequest& request, CacheView& found, const HitCount& count,
                                 std::string_view tail) {
   const store::Object& object = *found.object;
@@ -321,7 +321,7 @@ bool Http1Replies::is_too_slow(Http1Writer& writer, MonotonicTime now) {
     return false;
   }
   writer.pace().look_at_blocked(now, stream_.bytes_taken());
-  account(writer);  // what the cache had a moment ago may be kept for this client alone now
+  account(writer);  // this client alone may now keep what the cache had a moment ago
   const config::Config& config = services_.runtime->config;
   Nanoseconds window = config.timeouts.client_write;
   if (window.count() == 0) window = kPaceWindow;

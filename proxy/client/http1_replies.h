@@ -1,7 +1,7 @@
-// Http1Replies: what an HTTP/1 connection sends beside its exchanges and tunnels: plain hits, which
-// are gathered for one write, and refusals. What the client does not take at once is pending, and
-// whatever comes behind waits for that. Counts what the client makes the proxy hold by not taking
-// it, of these and of other responses of the connection. Confined to its worker.
+// Http1Replies: the output of an HTTP/1 connection outside its exchanges and tunnels: plain hits,
+// which are gathered for one write, and refusals. Output that the client does not take immediately
+// is pending, and all that comes behind waits for it. Counts what the client makes the proxy hold
+// by not taking it, of these and of other responses of the connection. Confined to its worker.
 #pragma once
 
 #include <memory>
@@ -47,7 +47,7 @@ class Http1Replies {
   // A request that has a plain hit. All is borrowed.
   struct HitRequest {
     const RequestView& view;
-    std::string_view text;  // of its head
+    std::string_view text;  // its head
     HitForm form;
     bool is_kept;       // another one may follow
     bool is_last_read;  // and has not been read yet, or none will be
@@ -89,15 +89,15 @@ class Http1Replies {
   // A gathered hit of which the socket has not taken all.
   struct Owed {
     GatheredHit hit;
-    std::uint64_t taken_before = 0;  // of its bytes, when it became pending
-    std::uint64_t begin = 0;         // of the others, within what the writer sends
+    std::uint64_t taken_before = 0;  // bytes of the hit, when it became pending
+    std::uint64_t begin = 0;         // among the others, within what the writer sends
     std::uint64_t end() const { return begin + hit.count.sent_bytes - taken_before; }
   };
   struct Pending {
     Http1Writer writer;
     BodyReader content;
     std::vector<Owed> owed;        // in their order, in front of all else
-    std::uint64_t owed_bytes = 0;  // of them
+    std::uint64_t owed_bytes = 0;  // their sum
     // The record of the large hit among them; null: there is none. It is logged when the hit ends.
     // While `kept` is null it belongs to the caller, who logs it.
     RequestRecord* record = nullptr;
@@ -109,7 +109,7 @@ class Http1Replies {
   std::unique_ptr<KeptRecord> keep(const HitRequest& request, const RequestRecord& record,
                                    const store::ObjectRef& logged) const;
   bool send_large(CacheView& found, RequestRecord& record, std::string_view tail);
-  // Where a hit that goes alone is, when it was written.
+  // Place of a hit that goes alone, when it was written.
   enum class Written : std::uint8_t { kTaken, kPending, kGone };
   Written write_alone();
   bool write_batch();

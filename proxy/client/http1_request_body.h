@@ -21,7 +21,7 @@ class Http1RequestBody {
   enum class What : std::uint8_t {
     kNothing,  // all input is used, and more has to come
     kContent,  // `content`, a view into the input
-    kEnd,      // of chunked content: see trailers()
+    kEnd,      // for chunked content: see trailers()
     kBad,      // it is malformed: the connection is of no further use
   };
   struct Step {

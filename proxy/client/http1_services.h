@@ -39,12 +39,12 @@ struct ClientServices {
   WorkerStats& stats;
   TransferMemory& transfer_memory;
   ClientCounter& clients;     // connections of each
-  ClientCounter& handshakes;  // of TLS
+  ClientCounter& handshakes;  // TLS
   ConnectionKeeper& keeper;
   RequestLog& log;
   Intake& intake;
   Http1Scratch& http1;
-  h2::Counters& http2;  // of all sessions
+  h2::Counters& http2;  // for all sessions
   const ExchangeServices& exchange;
   const TunnelServices& tunnel;
   const InterceptServices& intercept;

@@ -80,7 +80,7 @@ std::size_t Http1Stream::on_data(std::string_view bytes) {
 }
 
 void Http1Stream::on_peer_end() {
-  // What was sent before the end comes first: the rest of the body, further requests.
+  // Bytes sent before the end come first: the rest of the body, further requests.
   if (state_ == State::kEnded || carrier_.stream().kept_bytes() != 0) return;
   // A half-closed client still reads (RFC 9112 9.6); one that has gone is seen when we write.
   keeps_alive_ = false;
@@ -96,7 +96,7 @@ void Http1Stream::on_gone(const ClientGone& why) {
   exchange_.on_gone(why);
 }
 
-// A length or the chunks show a client that some is missing; only where the end of the connection
+// A length or the chunks show a client that some is missing. Only where the end of the connection
 // is the end of the body must that be a reset, which also takes what the client has not read yet of
 // responses before (RFC 9112 9.6).
 Http1Stream::After Http1Stream::after_cut() const {
@@ -108,7 +108,7 @@ void Http1Stream::check_timeouts(MonotonicTime now) {
   if (state_ == State::kEnded) return;
   const Nanoseconds limit = request_->runtime->config.timeouts.client_write;
   const bool waits = state_ == State::kOpen && carrier_.has_peer_ended() && is_request_taken();
-  // Only where it is the client that is waited for. What it sends meanwhile does not count.
+  // Only where it is the client that is waited for. Its input meanwhile does not count.
   const bool stalled = limit.count() != 0 && writer_.stalled_for(now, carrier_.stream()) >= limit;
   if (!stalled && !(waits && has_client_gone())) return;
   on_gone({.detail = stalled ? std::string_view("client-write") : "reset"});

@@ -20,7 +20,7 @@ namespace encore::server {
 // The connection, as its streams see it.
 class Http1Carrier {
  public:
-  // What becomes of the connection. kDrop closes at once, where nothing is under way: its
+  // Decision about the connection. kDrop closes immediately, if nothing is in progress: its
   // descriptor is needed.
   enum class After : std::uint8_t { kNext, kClose, kAbort, kDrop };
 
@@ -95,7 +95,7 @@ class Http1Stream final : public ClientStream, public net::Retirable, public Rec
   bool is_over_share() const override { return carrier_.is_over_share(); }
 
  private:
-  // Of the way to the client.
+  // State of the path to the client.
   enum class State : std::uint8_t { kOpen, kBegun, kEnded };
   // How the client sees where the response ends.
   enum class Shown : std::uint8_t { kByItself, kByConnection };

@@ -10,7 +10,8 @@ namespace encore::server {
 inline constexpr std::string_view kChunkedField = "Transfer-Encoding: chunked\r\n";
 inline constexpr std::string_view kHeadEnd = "\r\n";
 
-// What a client is told of its connection's further life; empty where it knows by itself.
+// Returns the field that informs a client of its connection's further life; empty where it knows by
+// itself.
 constexpr std::string_view connection_field(http::Version client, bool keeps_alive) {
   if (!keeps_alive) return "Connection: close\r\n";
   return client == http::Version::kHttp10 ? "Connection: keep-alive\r\n" : "";

@@ -1,7 +1,7 @@
-// Http1Writer: puts heads and the content of one response on an HTTP/1 connection, in their order:
-// what it is told to send goes as far as the socket takes it, the rest when it is pumped again. It
-// pulls the content from a BodyReader, adds the chunked coding where it is asked to, and never
-// blocks. Confined to its worker.
+// Http1Writer: puts heads and the content of one response on an HTTP/1 connection, in their order.
+// They go as far as the socket takes them, the rest when it is pumped again. It pulls the content
+// from a BodyReader, adds the chunked coding where it is asked to, and never blocks. Confined to
+// its worker.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,9 @@ class Http1Writer {
   // Text that goes before the content: heads. REQUIRES: no content yet; begins with what was sent
   // ahead of it, if something was.
   void add_text(std::string text);
-  // What follows the text; nothing is added behind it. `content` is borrowed until it is read to
-  // its end, `trailers` too: lines, read when the content has ended; null: none are sent.
+  // Sets the content that follows the text; nothing is added behind it. `content` is borrowed until
+  // it is read to its end, `trailers` too: lines, read when the content has ended; null: none are
+  // sent.
   void set_content(BodyReader& content, Coding coding, const std::string* trailers = nullptr);
 
   // Sends the first bytes of the text that will be added next, which is still to be added whole.
@@ -44,7 +45,7 @@ class Http1Writer {
 
   Status pump(net::Stream& stream);
 
-  // What it begins with was refused by the client's connection before: on_writable will come.
+  // The client's connection has refused the first bytes before: on_writable will come.
   void set_blocked() { last_ = Status::kBlocked; }
   // Whether the last pump ended because the client takes no more.
   bool is_blocked() const { return last_ == Status::kBlocked; }
@@ -54,12 +55,12 @@ class Http1Writer {
   // Asks the kernel where it is blocked.
   Nanoseconds stalled_for(MonotonicTime now, const net::Stream& stream);
 
-  // How fast the client takes it. Looked at by whoever sweeps.
+  // Speed at which the client takes it. Sweeps check it.
   Pace& pace() { return pace_; }
   const Pace& pace() const { return pace_; }
 
   std::uint64_t sent_bytes() const { return sent_bytes_; }
-  // What is kept in memory for what the client has not taken.
+  // Returns the bytes of memory that hold what the client has not taken.
   std::uint64_t held_bytes() const {
     return text_.size() + (content_ == nullptr ? 0 : content_->held_bytes());
   }
@@ -82,8 +83,8 @@ class Http1Writer {
   const std::string* trailers_ = nullptr;
   std::uint64_t sent_bytes_ = 0;
   std::size_t pump_bytes_ = 0;   // written by the present pump
-  MonotonicTime stall_since_{};  // of the present stall
-  std::uint64_t taken_ = 0;      // of the connection's bytes, when that was looked at last
+  MonotonicTime stall_since_{};  // begin of the present stall
+  std::uint64_t taken_ = 0;      // bytes of the connection at the last check
   Pace pace_;
   Status last_ = Status::kDone;
 };

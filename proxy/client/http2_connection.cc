@@ -400,7 +400,7 @@ void Http2Connection::end_if_quiet() {
   cut();
 }
 
-// Each stream is looked at by itself: behind a proxy they are of many clients.
+// Each stream is checked by itself: behind a proxy they are of many clients.
 bool Http2Connection::revoke() {
   if (is_closed_) return false;
   if (listener_.closed) return is_revoked();
@@ -410,7 +410,7 @@ bool Http2Connection::revoke() {
                        {.identity = identity_, .request = request, .origin = origin})
         .empty();
   };
-  // The login of the last request is nothing that others under way depend on.
+  // Others in progress do not depend on the login of the last request.
   if (!works_.empty()) identity_.logins().clear();
   is_revoked_ = !is_allowed(nullptr, nullptr);
   works_.for_each([&](Http2Work& work) {

@@ -113,12 +113,12 @@ class Http2Connection final : public ClientConnection,
   Http2Works works_;
   std::vector<h2::StreamId> resumed_;  // that want to go on in this turn
   net::Deferred later_;
-  ClientGone gone_{.detail = "reset"};  // of streams that the session ends
+  ClientGone gone_{.detail = "reset"};  // for streams that the session ends
   MonotonicTime idle_since_;            // with no stream
   MonotonicTime drain_since_{};         // zero: it does not drain
-  MonotonicTime stall_since_{};         // of the present stall of the socket
-  std::uint64_t taken_ = 0;             // of the connection's bytes, when that was looked at last
-  std::size_t told_streams_ = 0;        // of the open ones, in the gauge of the worker
+  MonotonicTime stall_since_{};         // begin of the present stall of the socket
+  std::uint64_t taken_ = 0;             // bytes of the connection at the last check
+  std::size_t told_streams_ = 0;        // open ones, as in the gauge of the worker
   bool is_closed_ = false;
   bool is_blocked_ = false;
   bool is_revoked_ = false;  // its client; streams may be by themselves

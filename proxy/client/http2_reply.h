@@ -56,7 +56,7 @@ class Http2Reply final : public Http2Work, private h2::ContentSource, public Rec
   bool end_if_sent();
 
   BodyReader content_;
-  std::string_view inline_;  // of a stored body, or text_; goes first
+  std::string_view inline_;  // a stored body's, or text_'s; goes first
   std::string text_;
   store::ObjectRef object_;
   std::shared_ptr<const RequestContext> request_;  // null: it is recorded already

@@ -81,7 +81,7 @@ void Http2Stream::want_content() {
   if (!kept_.empty() || request_content_ == Content::kEnded) carrier_.resume_later(*this);
 }
 
-// The exchange is asked again for each part of what is kept: its window is a quarter of a MiB.
+// The exchange is asked again for each part of the kept content: its window is a quarter of a MiB.
 void Http2Stream::resume() {
   if (state_ == State::kEnded) return;
   std::string_view left = kept_;

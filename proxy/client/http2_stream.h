@@ -1,6 +1,6 @@
 // Http2Stream: one request on an HTTP/2 connection and its response, for the exchange that answers
-// it. What the exchange does not take of the request's content is kept, and the client's window
-// stays shut for it. Confined to its worker.
+// it. Content of the request that the exchange does not take is kept, and the client's window stays
+// shut for it. Confined to its worker.
 #pragma once
 
 #include <cstdint>
@@ -90,9 +90,9 @@ class Http2Stream final : public Http2Work,
 
   const std::shared_ptr<const RequestContext> request_;
   ClientCounter::Seat seat_;
-  BodyReader* content_ = nullptr;  // of the response; null: none yet
-  std::string kept_;               // of the request's content
-  std::string trailers_;           // of the request
+  BodyReader* content_ = nullptr;  // the response's; null: none yet
+  std::string kept_;               // the request's content
+  std::string trailers_;           // the request's
   State state_ = State::kOpen;
   Content request_content_ = Content::kComing;
   Exchange exchange_;

@@ -83,7 +83,7 @@ class Http2Tunnel final : public Http2Work, private h2::ContentSource, private n
   ClientCounter::Seat seat_;
   const MonotonicTime started_;
   TunnelOrigin connector_;
-  std::shared_ptr<void> place_;          // of one that has gone over; null: of CONNECT
+  std::shared_ptr<void> place_;          // held by one that has gone over; null: CONNECT
   std::unique_ptr<net::Stream> origin_;  // null: there is none yet
   std::string to_origin_;                // not yet written
   std::string to_client_;

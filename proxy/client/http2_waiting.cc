@@ -13,7 +13,7 @@ void Http2Waiting::set_work(Http2Work* work) {
   if (work_ != nullptr && has_ended_) work_->on_content_end(id_, trailers_);
 }
 
-// Work that it stands in front of is told so itself.
+// Work that it stands in front of is notified itself.
 void Http2Waiting::end_by(const ClientGone&) {
   if (work_ != nullptr || is_gone_) return;
   is_gone_ = true;

@@ -1,6 +1,6 @@
 // Http2Waiting: a stream whose login is being checked, or whose work may be followed by another. It
-// keeps the request and what comes of its content; once there is work, that is told of everything
-// by it, for the session knows no other. Confined to its worker.
+// keeps the request and what comes of its content; once there is work, it passes every event on to
+// that, for the session knows no other. Confined to its worker.
 #pragma once
 
 #include <memory>

@@ -10,7 +10,7 @@ namespace {
 
 // Over which the least pace is measured where a client may take nothing for any time.
 constexpr Nanoseconds kPaceWindow = std::chrono::seconds(60);
-// Bytes that a client will have taken in so many seconds come free by themselves.
+// Bytes that a client will take within so many seconds come free by themselves.
 constexpr std::uint64_t kSlowSeconds = 2;
 
 }  // namespace

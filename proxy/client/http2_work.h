@@ -49,8 +49,8 @@ class Http2Carrier {
   // The stream has its answer, or never will: the session calls the work no more. It is destroyed
   // at the end of the turn.
   virtual void on_work_end(Http2Work& work) = 0;
-  // The same of an exchange whose stream goes over to another protocol. What has come of the stream
-  // is with the work still.
+  // The same of an exchange whose stream goes over to another protocol. Bytes of the stream that
+  // have come are with the work still.
   virtual void on_switched(Http2Stream& work, Switched switched) = 0;
   // The login that the stream has waited for is known.
   virtual void on_login(Http2Waiting& work) = 0;
@@ -72,7 +72,7 @@ class Http2Work : public h2::StreamHandler, public net::Retirable {
   // --- from the connection ---
   virtual void resume() {}
   virtual void check_timeouts(MonotonicTime /*now*/) {}
-  // The request that is under way; null: none.
+  // The request in progress; null: none.
   virtual const RequestContext* request() const { return nullptr; }
   virtual bool is_origin_active() const { return false; }
   // The server that a tunnel is connected to; null: none.

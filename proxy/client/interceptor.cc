@@ -11,11 +11,11 @@ namespace {
 
 using After = Http1Carrier::After;
 
-// Who verifies only when the handshake is done leaves at once then. Who connects in advance stays
-// longer than that.
+// A client that verifies only when the handshake is done leaves immediately then. One that connects
+// in advance stays longer than that.
 constexpr Nanoseconds kSoon = std::chrono::seconds(1);
-// Where the pair of client and host has taken it before. Who verifies behind the handshake does it
-// at once; what a browser opened in advance stays open for longer.
+// If the pair of client and host has taken it before. A client that verifies behind the handshake
+// does it immediately; a connection that a browser opened in advance stays open for longer.
 constexpr Nanoseconds kAtOnce = std::chrono::milliseconds(150);
 
 bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && time >= limit; }
@@ -54,7 +54,7 @@ void Interceptor::start() {
   pump_answer();
 }
 
-// What the client does not take of the answer comes later.
+// The rest of the answer, which the client does not take yet, comes later.
 void Interceptor::pump_answer() {
   switch (answer_.pump(stream_)) {
     case Http1Writer::Status::kDone:
@@ -88,7 +88,7 @@ std::size_t Interceptor::on_data(net::Stream&, std::span<const std::byte> bytes)
                       .login = connect_->login,
                       .use = interception().use(connect_->client, host_, services_.loop.now())});
   }
-  // All of it is for whoever comes next: TLS, the origin, or who answers requests.
+  // All of it is for the next handler: TLS, the origin, or the one that answers requests.
   return 0;
 }
 
@@ -247,7 +247,7 @@ void Interceptor::check_timeouts(MonotonicTime now) {
       }
       return;
     case Step::kListening:
-      // Of what has begun the rest is due as that of a head is.
+      // If something has begun, its rest is due as that of a head is.
       if (hello_ == Hello::kNone) {
         if (over(now - since_, interception().hello_wait())) splice();
         return;

@@ -1,7 +1,7 @@
 // Interceptor: a CONNECT whose host may be decrypted ([intercept]), from its answer to the first
-// byte that comes inside: 200, what the client says first, and then either TLS with a certificate
-// of ours, or a tunnel as it would be without us. It is the stream's handler meanwhile, and has
-// read nothing of what goes on unread. Confined to its connection's worker.
+// byte that comes inside. First come the 200 and what the client says first, then either TLS with a
+// certificate of ours, or a tunnel as it would be without us. It is the stream's handler meanwhile,
+// and has read nothing of what goes on unread. Confined to its connection's worker.
 #pragma once
 
 #include <cstddef>
@@ -41,12 +41,12 @@ class InterceptorOwner {
   ~InterceptorOwner() = default;
 };
 
-// What interceptors use of their worker. All are borrowed and outlive them.
+// Services of their worker that interceptors use. All are borrowed and outlive them.
 struct InterceptServices {
   net::Loop& loop;
   WorkerStats& stats;
   RequestLog& log;
-  ClientCounter& handshakes;  // under way, of each client
+  ClientCounter& handshakes;  // in progress, by client
 };
 
 class Interceptor final : public net::Retirable, private net::StreamHandler {
@@ -109,8 +109,8 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   const InsideHttp2 http2_;
   const MonotonicTime started_;
   const bool was_in_use_;  // the client had such a connection that it asked on, when this began
-  MonotonicTime since_;    // of the present step
-  std::uint64_t bytes_before_ = 0;  // of the answer, written to the client
+  MonotonicTime since_;    // begin of the present step
+  std::uint64_t bytes_before_ = 0;  // bytes of the answer, written to the client
   Http1Writer answer_;
   ClientCounter::Seat seat_;  // while it is one of the client's handshakes
   Step step_ = Step::kAnswering;

@@ -19,7 +19,7 @@ class ReplyBatch {
  public:
   static constexpr std::size_t kPartsMax = 192;
   static constexpr std::size_t kTextBytes = 32 * 1024;
-  // What one reply needs at most beside the text.
+  // Parts that one reply needs at most in addition to the text.
   static constexpr std::size_t kPartsOfReply = 3;
 
   ReplyBatch() {

@@ -26,7 +26,7 @@ Counter& TunnelExchange::open_count() {
 }
 
 void TunnelExchange::start() {
-  // What the client sends before it was answered waits in the kernel.
+  // Bytes that the client sends before it was answered wait in the kernel.
   carrier_.stream().pause_reading();
   replies_bytes_ = carrier_.stream().bytes_written();
   connector_ = make_connector();
@@ -50,7 +50,7 @@ void TunnelExchange::start_answered() {
 }
 
 void TunnelExchange::start_switched(Http1Writer writer, Switched switched) {
-  // What the client has sent behind its request is for the origin, once it has its 101.
+  // Bytes that the client has sent behind its request are for the origin, once it has its 101.
   carrier_.stream().pause_reading();
   replies_bytes_ = carrier_.stream().bytes_written() - writer.sent_bytes();
   place_ = std::move(switched.place);
@@ -71,7 +71,7 @@ void TunnelExchange::on_connected(TunnelOrigin::Connected connected) {
   pump_head();
 }
 
-// What the client does not take of the answer comes later.
+// The rest of the answer, which the client does not take yet, comes later.
 void TunnelExchange::pump_head() {
   switch (head_.pump(carrier_.stream())) {
     case Http1Writer::Status::kDone:
@@ -143,7 +143,7 @@ void TunnelExchange::on_gone(const ClientGone& why) {
 
 void TunnelExchange::refuse(const TunnelRefusal& refusal) {
   if (answer_ == Answer::kGiven) {
-    // It was told that it is connected: that this is over is all that it can be told.
+    // The client knows that it is connected: it can only learn that this is over.
     record(refusal.outcome, 200, 0);
     carrier_.on_stream_end(After::kAbort);
     return;

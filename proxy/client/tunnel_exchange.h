@@ -62,11 +62,12 @@ class TunnelExchange {
   Http1Carrier& carrier_;
   const std::shared_ptr<const RequestContext> request_;
   const MonotonicTime started_;
-  // Of what was written to the client, the replies in front of its answer. Nothing: they are being
-  // written yet.
+  // Bytes of the replies in front of its answer, among those that were written to the client.
+  // Nothing: they are being written yet.
   std::optional<std::uint64_t> replies_bytes_;
   std::unique_ptr<TunnelOrigin> connector_;  // null: there is none, or no more
-  std::shared_ptr<void> place_;              // of a connection that has gone over; null: of CONNECT
+  std::shared_ptr<void> place_;              // held by a connection that has gone over; null:
+                                             // CONNECT
   std::unique_ptr<net::Stream> origin_;
   // The answer. Replies to what the client pipelined in front of it may still fill its connection.
   Http1Writer head_;
@@ -74,7 +75,7 @@ class TunnelExchange {
   OriginVisit visit_;
   std::uint64_t origin_bytes_ = 0;        // that were written to the origin before the client's
   TunnelRefusal refusal_;                 // status 0: there is none
-  std::uint64_t refusal_bytes_ = 0;       // of the content of our own answer
+  std::uint64_t refusal_bytes_ = 0;       // content bytes of our own answer
   std::uint64_t refusal_text_bytes_ = 0;  // with its head
   Nanoseconds first_byte_{-1};
   enum class Answer : std::uint8_t { kDue, kGiven } answer_ = Answer::kDue;

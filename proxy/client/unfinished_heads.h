@@ -17,7 +17,7 @@ class UnfinishedHeads {
     ClientConnection* connection;
     std::size_t bytes;  // kept of it
   };
-  // Where a connection stands, kept by the connection; empty: its head is not under way.
+  // Place of a connection, kept by the connection; empty: no head of it is in progress.
   using Place = std::optional<std::list<Entry>::iterator>;
 
   // Enters it, or tells how much is kept by now.
