@@ -66,8 +66,7 @@ class TunnelExchange {
   // Nothing: they are being written yet.
   std::optional<std::uint64_t> replies_bytes_;
   std::unique_ptr<TunnelOrigin> connector_;  // null: there is none, or no more
-  std::shared_ptr<void> place_;              // held by a connection that has gone over; null:
-                                             // CONNECT
+  std::shared_ptr<void> place_;              // held once a connection went over; null: CONNECT
   std::unique_ptr<net::Stream> origin_;
   // The answer. Replies to what the client pipelined in front of it may still fill its connection.
   Http1Writer head_;
