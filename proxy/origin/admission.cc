@@ -105,7 +105,7 @@ ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
                             services.loop.now());
   response.outcome = cache::outcome_of<Outcome>(reason);
   response.admitted = reason;
-  // Admission knows the key alone. What cannot be stored of the response is not said to be.
+  // Admission knows the key alone. If it cannot be stored, the response is not said to be.
   if (counts || !plan.can_store) response.outcome = unless_stored(response.outcome);
   if (counts) {
     response.reason = http::StoreReason::kOk;

@@ -1,6 +1,5 @@
-// What the rest of the proxy is told because of a response's head: the kernel, the table of
-// transfers, the stored responses that it invalidates. Confined to the worker whose services are
-// given.
+// Informs the rest of the proxy because of a response's head: the kernel, the table of transfers,
+// the stored responses that it invalidates. Confined to the worker whose services are given.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +32,7 @@ void remember_sharing(OriginServices& services, const RequestContext& request,
 void keep_ranges_alone(OriginServices& services, const RequestContext& request);
 
 // Asks the kernel as the plan says, `joined` others having waited. Sets outcome and shareable of
-// the response, and reason where it is only counted; says what becomes of its body.
+// the response, and reason where it is only counted; returns the use of its body.
 ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
                         const Treatment& treatment, const StoringPlan& plan, std::uint32_t joined,
                         SharedResponse& response);

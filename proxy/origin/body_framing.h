@@ -40,7 +40,7 @@ class BodyFraming {
   // The first `bytes` of a body of known length are here already, and will not come.
   void skip(std::uint64_t bytes);
 
-  // Of a body of known length: what is still to come; 0 where that is not known.
+  // Returns the rest of a body of known length; 0 where that is not known.
   std::uint64_t left() const { return left_; }
   bool has_length() const { return kind_ == http::BodyKind::kLength; }
   // Whether the end of the connection is the end of the body.

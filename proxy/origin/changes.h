@@ -12,8 +12,8 @@
 namespace encore::server {
 
 // The origin has answered with a response for which it was shown `stored`: a change, unless both
-// have the same validator. Where neither has any, nobody can tell, and it counts as one; an error
-// of the server says nothing of the content.
+// have the same validator. If neither has any, nobody can tell, and it counts as one; an error of
+// the server says nothing of the content.
 void note_answer(OriginServices& services, const RequestContext& request, const Received& received,
                  const store::Object& stored);
 
@@ -25,7 +25,7 @@ void note_overtaken(OriginServices& services, const RequestContext& request);
 void note_change(OriginServices& services, std::string_view uri);
 
 // A response of the request's key is about to be stored: it counts as resident from now on, and no
-// more where it was not stored after all. Who drops it takes it out (StoreLink).
+// more where it was not stored after all. The one that drops it takes it out (StoreLink).
 class ResidentMark {
  public:
   ResidentMark(OriginServices& services, const RequestContext& request);

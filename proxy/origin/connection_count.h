@@ -1,5 +1,5 @@
 // ConnectionCount: an open connection to an origin as it is counted, from when it is made until it
-// is closed, whoever has it meanwhile. Confined to its worker.
+// is closed, no matter which owner has it meanwhile. Confined to its worker.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@ namespace encore::server {
 class ConnectionCount {
  public:
   ConnectionCount() = default;
-  // Of a server that a client named. `stats` is borrowed and outlives it.
+  // Counts a connection to a server that a client named. `stats` is borrowed and outlives it.
   explicit ConnectionCount(WorkerStats& stats) : ConnectionCount(stats, {}, {}) {}
-  // Of one of an origin's; `kept` is where `tally` counts.
+  // Counts a connection to a server of an origin; `kept` is where `tally` counts.
   using Kept = std::array<std::shared_ptr<const ServerCounters>, 2>;
   ConnectionCount(WorkerStats& stats, ServerTally tally, Kept kept)
       : counted_(std::make_unique<Counted>(stats, tally, std::move(kept))) {}

@@ -17,7 +17,7 @@ http::ResponseDirectives governing_directives(const RequestContext& request,
                                               const Received& received) {
   auto directives = http::effective_directives(received.head.fields, request.targets());
   http::leave_out(directives, received.treatment->store.ignored);
-  // The id of a request is for who has sent it, whoever else the response is for.
+  // The id of a request is for its sender alone, even if the response is for others, too.
   if (received.head.fields.find(kRequestIdName) != nullptr) {
     directives.stripped_fields.emplace_back(kRequestIdName);
   }
@@ -83,7 +83,7 @@ MonotonicTime keep_until(const RequestContext& request, const Received& received
 
 namespace {
 
-// What the kernel has to know of the object's record.
+// Sets what the kernel has to know of the object's record.
 void ask_for_disk(OriginServices& services, const store::Object& object, cache::Stored& stored) {
   const auto bytes = record_bytes_of(object);
   if (!bytes) return;
@@ -153,7 +153,7 @@ cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext
             : nullptr);
   }
   if (stored.disk_only) {
-    // The store is told that no kernel has it.
+    // Informs the store that no kernel has it.
     const store::Payload given_up = kept.detach();
     services.store.release(std::span(&given_up, 1));
   }

@@ -1,4 +1,4 @@
-// What is said of a response in the cache, the same for one that is stored and for one that is
+// Statements about a response in the cache, the same for one that is stored and for one that is
 // freshened. Confined to the worker whose services are given.
 #pragma once
 
@@ -35,9 +35,9 @@ void complete_meta(const RequestContext& request, const Received& received, http
 MonotonicTime keep_until(const RequestContext& request, const Received& received,
                          const http::StoredMeta& meta);
 
-// Commits an object to the kernel, and to the disk tier as far as that is decided. Where it is
-// stored the kernel has a reference of its own. An overtaken response is not stored: what is there
-// in its place is newer, or was stored after an invalidation.
+// Commits an object to the kernel, and to the disk tier as far as that is decided. If it is stored,
+// the kernel has a reference of its own. An overtaken response is not stored: the object in its
+// place is newer, or was stored after an invalidation.
 struct Entry {
   const store::ObjectRef& object;
   const Received& received;
@@ -54,8 +54,8 @@ void invalidate_entries(OriginServices& services, const cache::Key& key);
 // All variants are stale from now on, in memory and on disk.
 void mark_entries_stale(OriginServices& services, const RequestContext& request);
 
-// A newer response of the variant is not stored: what is stored of it is older, and ends. Does
-// nothing if the response itself was overtaken.
+// A newer response of the variant is not stored: the stored one is older, and ends. Does nothing if
+// the response itself was overtaken.
 void end_older(OriginServices& services, const RequestContext& request, const Received& received,
                const SharedResponse& response);
 

@@ -20,7 +20,7 @@ RequestWriter::Body body_of(const FetchPlan& plan) {
   return plan.has_upload ? RequestWriter::Body::kExpected : RequestWriter::Body::kNone;
 }
 
-// Whether content comes before a connection. Who waits for a 100 waits for the origin's.
+// True if content comes before a connection. A client that waits for a 100 waits for the origin's.
 bool gathers(const RequestContext& request) {
   return request.runtime->config.upstream.buffer_requests_bytes != 0 &&
          !request.head.fields.has(http::FieldId::kExpect);
@@ -49,7 +49,7 @@ bool may_repeat(AttemptFailure failure, bool answered, const RequestContext& req
          (!writer.has_taken_body() && http::is_idempotent(request.head.method));
 }
 
-// Whatever comes on the open connection is told to the fetch.
+// Passes everything that comes on the open connection to the fetch.
 void attend(OriginStream stream, Fetch& fetch, std::size_t head_bytes_max) {
   if (stream.http2() != nullptr) [[unlikely]] {
     stream.http2()->set_handler(&fetch);
@@ -104,8 +104,8 @@ void Fetch::start(OriginServices& services, std::shared_ptr<Transfer> transfer,
     kept.gathered_.schedule();
     return;
   }
-  // What cannot be sent twice goes on a connection that is not about to be closed by its origin: of
-  // a body, nothing is kept.
+  // A request that cannot be sent twice goes on a connection that is not about to be closed by its
+  // origin: of a body, nothing is kept.
   const bool repeatable = !kept.plan_.has_upload && http::is_idempotent(kept.request_->head.method);
   kept.go_on(kept.link_.acquire(repeatable ? OriginLink::Need::kAny : OriginLink::Need::kNew));
 }
@@ -238,8 +238,7 @@ bool Fetch::flush() {
   return true;
 }
 
-// The origin was waited for. Where it has taken the rest of the request now, it is the client's
-// turn.
+// The origin was waited for. If it has taken the rest of the request now, it is the client's turn.
 void Fetch::flush_what_waited() {
   if (!flush()) return;
   if (state_ == State::kRest && writer_.is_complete()) {

@@ -1,6 +1,6 @@
 // Fetch: one request to an origin and its response, from the connection to the last byte. It feeds
-// a Transfer and, where the response is admitted, the cache. It lives by itself: whoever asked may
-// be gone before it ends.
+// a Transfer and, where the response is admitted, the cache. It lives by itself: the client may be
+// gone before it ends.
 //
 // It drives its parts, which know nothing of one another: OriginLink gets the connection,
 // RequestWriter sends, plan_head() and plan_storing() decide, ResponseBody takes the body in.
@@ -39,7 +39,7 @@
 
 namespace encore::server {
 
-// What is asked for, and for whom.
+// The task of a fetch, and its audience.
 struct FetchPlan {
   bool whole = false;           // without the client's Range and conditions
   bool in_table = false;        // others may join
@@ -98,17 +98,17 @@ class Fetch final : public Producer,
   MonotonicTime waits_for_memory_since() const { return body_.waits_since(); }
   // Ends without its body, so that others have the memory of what there is.
   void give_way();
-  // A look at it in a drain (net::Quiet): where nothing moves between us and the origin it tells
-  // its readers so, and ends if it has none.
+  // Checks it in a drain (net::Quiet): if nothing moves between us and the origin, it informs its
+  // readers, and ends if it has none.
   void end_if_quiet();
-  // Ends it at once; what was stored of it is dropped.
+  // Ends it immediately; what was stored of it is dropped.
   void abandon();
   void note_waited_in_vain();
   std::size_t position = 0;  // in the worker's list
 
  private:
   using State = FetchState::At;
-  // What becomes of the client's content: it is gathered before there is a connection
+  // Use of the client's content: it is gathered before there is a connection
   // (upstream.buffer_requests), or goes on as it comes.
   enum class Content : std::uint8_t { kGathered, kGoesOn };
   // Whether readers know of the head.
@@ -159,11 +159,11 @@ class Fetch final : public Producer,
   RequestWriter writer_;
   MonotonicTime since_{};         // when the present wait for the origin began
   bool asked_condition_ = false;  // a 304 is an answer to it
-  bool switched_ = false;         // what follows is for who has the connection now
+  bool switched_ = false;         // further bytes are for the connection's present owner
   bool answered_ = false;         // some of an answer has come on this connection
 
   // Check of a redirection's host name: the response waits for it, and goes to the client if the
-  // redirection is not followed. Null: there is none under way.
+  // redirection is not followed. Null: there is none in progress.
   std::unique_ptr<NameCheck> name_check_;
   Unfollowed unfollowed_ = Unfollowed::kNone;
 

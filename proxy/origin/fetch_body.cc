@@ -26,7 +26,8 @@ namespace {
 // the room that they still need, and everything else into some that is larger than this.
 constexpr std::size_t kFullReadBytes = 16 * 1024;
 
-// What the link knows nothing of: an attempt that failed before is counted there.
+// Returns the failure that the link knows nothing of: an attempt that failed before is counted
+// there.
 std::optional<ServerFailure> failure_of_answer(Outcome outcome, bool in_body) {
   if (outcome == Outcome::kOriginInvalid) return ServerFailure::kInvalid;
   const bool is_cut = outcome == Outcome::kOriginAborted || outcome == Outcome::kOriginTimeout;
@@ -65,7 +66,7 @@ std::size_t Fetch::on_stream_bytes(std::string_view text) {
   }
   answered_ = true;
   std::size_t used = 0;
-  const ServerTally counted = link_.tally();  // of the server that this came from
+  const ServerTally counted = link_.tally();  // counts for the server that this came from
   // It may have gone on to another connection, to ask again: what is left is nothing to that.
   const std::uint64_t connection = link_.number();
   const auto goes_on = [&] {
@@ -116,7 +117,7 @@ std::size_t Fetch::on_body(std::string_view bytes) {
     fail({502, Outcome::kOriginInvalid, "bad-trailer"});
     return bytes.size();
   }
-  // More than was announced is no response to anything: the connection is not used again.
+  // More bytes than announced belong to no response: the connection is not used again.
   const bool has_more = taken.bytes != bytes.size() ||
                         (bytes.size() >= kFullReadBytes && link_.stream().has_unread());
   end_body(keep_alive_ && !has_more);
@@ -133,7 +134,7 @@ void Fetch::on_stream_end(std::string_view trailers) {
   end_body(keep_alive_);
 }
 
-// Readers are told once for the head and what of the body came with it.
+// Readers are notified once for the head and the part of the body that came with it.
 void Fetch::publish_head() {
   if (publication_ != Publication::kDue) return;
   publication_ = Publication::kDone;
@@ -161,7 +162,7 @@ void Fetch::publish_end() {
 void Fetch::on_storing_stopped() {
   note_not_stored();
   if (response_ != nullptr) end_older(services_, *request_, *received_, *response_);
-  readers_changed_.schedule();  // where nobody reads either, it has no purpose any more
+  readers_changed_.schedule();  // if nobody reads either, it has no purpose any more
 }
 
 // Corrects the record alone: the client may have its head already.
@@ -176,7 +177,7 @@ void Fetch::end_body(bool reusable) {
   if (!body_.is_right()) {
     services_.stats.digest_mismatches.add();
     if (transfer_->is_awaitable()) note_waited_in_vain();
-    // Who knows nothing of it yet gets an error.
+    // A reader that knows nothing of it yet gets an error.
     if (publication_ == Publication::kDue) publication_ = Publication::kNotYet;
     fail({502, Outcome::kOriginInvalid, "wrong-digest"});
     return;
@@ -199,11 +200,11 @@ void Fetch::end_body(bool reusable) {
     end_older(services_, *request_, *received_, *response_);
   }
   if (is_stored && publication_ == Publication::kDue) response_->stored = true;
-  // Of a part that takes another's place nothing is known: the whole tells, when it is asked for.
+  // Nothing is known of a part that takes another's place: the whole tells, when it is requested.
   if (replaced && !plan_.stored && !plan_.completes && received_->head.status != 206) {
     note_overtaken(services_, *request_);
   }
-  // Stored before it can no longer be joined: whoever comes next finds one or the other.
+  // Stored before it can no longer be joined: the next request finds one or the other.
   if (is_stored) {
     services_.inflight.remove_stored(*transfer_);
   } else {
@@ -232,7 +233,7 @@ void Fetch::on_eof(net::Stream&) {
 
 void Fetch::on_error(net::Stream&, net::CloseReason reason, int) {
   const PanicNote note(state_.doing());
-  // The response cannot be passed on any more: who is asked next looks at the name again.
+  // The response cannot be passed on any more: the next connection checks the name again.
   if (name_check_ != nullptr) return name_check_->give_up();
   if (try_again(AttemptFailure::kClosed, "resets the connection")) return;
   fail({502, Outcome::kOriginAborted, "origin-" + std::string(to_string(reason))});
@@ -282,8 +283,8 @@ void Fetch::look_after_readers() {
     on_reader_advanced();
     return;
   }
-  // With who asked, the rest of the request's body is gone. What is stored is finished in the
-  // background, if it is not too much.
+  // With its client, the rest of the request's body is gone. A response that is being stored is
+  // finished in the background, if it is not too much.
   if (state_ == State::kBody && !writer_.expects_upload() &&
       body_.is_worth_finishing(request_->runtime->config.cache.background_finish_bytes)) {
     unread_ = true;

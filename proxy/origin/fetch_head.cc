@@ -29,11 +29,11 @@ Asked asked_of(const RequestContext& request, const FetchPlan& plan, bool condit
           .completion = static_cast<bool>(plan.completes)};
 }
 
-// What comes from where not everybody may go, now or as it was stored.
+// True if the response comes from a place where not everybody may go, now or as it was stored.
 bool is_private_origin(const RequestContext& request, const FetchPlan& plan,
                        const net::Address& peer) {
   if (parent_of(request) != nullptr) {
-    // What the parent has connected to is not known, but where the target says it.
+    // The address that the parent has connected to is not known, unless the target says it.
     const auto address = net::Address::parse_ip(std::string(request.target.authority.host), 0);
     if (address && !address->is_global()) return true;
   } else if (request.is_forward() && !peer.is_global()) {
@@ -57,7 +57,7 @@ std::optional<std::string> digest_to_verify(const RequestContext& request,
   return request.digest.empty() ? std::nullopt : std::optional(request.digest);
 }
 
-// What could not be verified is kept neither under its digest, nor in part.
+// Content that could not be verified is kept neither under its digest, nor in part.
 bool may_keep(const RequestContext& request, const Received& received, bool is_verified) {
   const Rule* const rule = request.rule;
   constexpr int kSuccess = 2;
@@ -71,7 +71,7 @@ bool may_keep(const RequestContext& request, const Received& received, bool is_v
   return received.head.status != 200 && received.head.status != 206;
 }
 
-// Counted with the rule that says so. A 304 tells of what is stored.
+// Counted with the rule that says so. A 304 tells of the stored response.
 const Treatment& treatment_of(const http::ResponseHead& head, const RequestContext& request,
                               const FetchPlan& plan, std::size_t worker) {
   std::string_view type = head.fields.value(http::FieldId::kContentType);
@@ -220,7 +220,7 @@ void Fetch::on_final_head(bool surplus) {
       return;
     case ResponseStep::kComplete:
       if (complete_part(*request_, *plan_.completes, received)) break;
-      // What is stored is no part of what is there now: all of that is asked for.
+      // The stored part is no part of the present representation: all of that is requested.
       plan_.completes = {};
       ask_again();
       return;
@@ -374,7 +374,7 @@ void Fetch::pass_on(const HeadPlan& plan) {
   if ((is_reload || plan_.stored) && use != ResponseBody::Use::kStore && is_sure) {
     end_older(services_, *request_, received, *response);
   }
-  // The head's views are into the stream's buffer, and storing looks at them at the end.
+  // The head's views are into the stream's buffer, and storing reads them at the end.
   if (use != ResponseBody::Use::kPass) received.keep();
   if (request_->runtime->follows_requests) [[unlikely]] {
     tell_step(request_->request_id, {"fetch: ", to_string(response->outcome),
@@ -404,7 +404,7 @@ void Fetch::open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Us
   }
   response_->stored = false;
   if (body_.is_storing()) {
-    // What grows may turn out too large, and a part may not fit the one that is stored.
+    // A body that grows may turn out too large, and a part may not fit the one that is stored.
     if (response_->length && received_->framing.kind == http::BodyKind::kLength &&
         received_->head.status != 206) {
       response_->stored = true;

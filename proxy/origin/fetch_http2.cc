@@ -31,7 +31,7 @@ void Fetch::on_stream_writable() {
 
 void Fetch::on_stream_failed(const StreamFailure& failure) {
   const PanicNote note(state_.doing());
-  // The response cannot be passed on any more: who is asked next looks at the name again.
+  // The response cannot be passed on any more: the next connection checks the name again.
   if (name_check_ != nullptr) return name_check_->give_up();
   if (failure.kind == StreamFailure::Kind::kInvalid) {
     if (request_->runtime->follows_requests) [[unlikely]] {

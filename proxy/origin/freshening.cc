@@ -81,7 +81,7 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
     stored = outcome == cache::CommitOutcome::kStored || outcome == cache::CommitOutcome::kReplaced;
   }
   if (stored && !is_on_disk_alone(*made)) resident.keep();
-  // Where the cache let it go meanwhile, it is as good for those who wait.
+  // If the cache let it go meanwhile, it is as good for those who wait.
   return true;
 }
 
@@ -95,7 +95,7 @@ bool is_sure(const store::Object& old, const Received& received, const http::Sto
          (before.is(http::StoredMeta::kSureDate) && before.last_modified == made.last_modified);
 }
 
-// What the response says now may forbid it.
+// The present head of the response may forbid it.
 bool may_stay_coded(const RequestContext& request, const store::Object& object) {
   if (!request.runtime->compression) return false;
   http::ResponseHead head;
@@ -153,7 +153,7 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
   std::string key(old->key());
   bool allowed = freshened.decision.ok();
   // To a request with Cookie: no freshness is guessed of that, and its fields are for the one who
-  // asked. What is stored came without one, and stays as it was.
+  // asked. The stored response came without one, and stays as it was.
   const bool is_for_one = !with_cookie && freshened.meta.is(http::StoredMeta::kHeuristic) &&
                           heuristic_for(request, received) == http::Heuristic::kBarred;
   if (allowed && freshened.names != names_of(*old)) {

@@ -17,14 +17,14 @@ namespace encore::server {
 http::Proof proof_wanted(const RequestContext& request, const store::Object& stored,
                          MonotonicTime stale_from);
 
-// A refresh in the background has come to that. A key whose refresh failed is left for a while.
+// Result of a refresh in the background. A key whose refresh failed is left for a while.
 enum class Refresh : std::uint8_t { kDone, kFailed };
 void note_refresh(OriginServices& services, const RequestContext& request, Refresh refresh);
 
 // The stored response as a validation left it.
 struct Confirmed {
   store::ObjectRef object;
-  // What is to be said with its body where the store had no room for that; otherwise null.
+  // The response that goes out with its body because the store had no room for it; otherwise null.
   std::shared_ptr<const UnstoredHead> unstored = {};
   bool stays = false;  // stored, so that it may answer others
 };

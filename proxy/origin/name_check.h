@@ -28,8 +28,8 @@ class NameCheck {
 
   // For a sweep: what has taken too long goes on as after give_up().
   void check_time(MonotonicTime now);
-  // It is followed without an answer: whoever connects checks the addresses, and says why there are
-  // none.
+  // It is followed without an answer: the one that connects checks the addresses, and says why
+  // there are none.
   void give_up() { finish({.to = to_, .why = Unfollowed::kNone}); }
 
  private:

@@ -10,7 +10,7 @@ namespace encore::server {
 namespace {
 
 constexpr std::size_t kPartsMax = 64;
-// Written at once; the rest waits for its share of a turn.
+// Bytes that are written immediately; the rest waits for its share of a turn.
 constexpr std::size_t kLittleBytes = std::size_t{64} * 1024;
 
 // The session is on the stack as long as it lives.
@@ -192,7 +192,7 @@ void OriginHttp2Connection::retire() {
   later_.schedule();
 }
 
-// Nothing is under way, and nothing may come.
+// Nothing is in progress, and nothing may come.
 bool OriginHttp2Connection::is_over() const {
   return is_idle() && (is_retired_ || session_.is_peer_draining() || session_.is_ended());
 }
@@ -218,7 +218,7 @@ void OriginHttp2Connection::close(std::string_view why) {
   is_closed_ = true;
   why_closed_ = why;
   if (session_.is_finished()) {
-    stream_->close_gracefully();  // what was written last says why
+    stream_->close_gracefully();  // the last frame that was written says why
   } else {
     stream_->close();
   }

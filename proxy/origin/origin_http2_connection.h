@@ -1,6 +1,6 @@
-// OriginHttp2Connection: a connection to an origin that speaks HTTP/2, and carries several requests
-// at once. It is kept as long as it has requests, or waits for some as those of HTTP/1 do.
-// Confined to its worker.
+// OriginHttp2Connection: a connection to an origin that speaks HTTP/2, and carries several
+// concurrent requests. It is kept as long as it has requests, or waits for some as those of HTTP/1
+// do. Confined to its worker.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ namespace encore::server {
 
 class OriginHttp2Connection;
 
-// Who keeps connections, and is told that one has ended: it destroys that later than in this call.
+// Keeper of connections, which is notified that one has ended: it destroys that later than in this
+// call.
 class OriginHttp2Keeper {
  public:
   virtual void on_end(OriginHttp2Connection& connection) = 0;
@@ -104,10 +105,10 @@ class OriginHttp2Connection final : private net::StreamHandler,
   OriginHttp2Keeper& keeper_;
   h2::ClientSession session_;
   std::vector<OriginHttp2Stream*> streams_;  // not released
-  std::vector<OriginHttp2Stream*> resumed_;  // of these, whose handlers go on
+  std::vector<OriginHttp2Stream*> resumed_;  // those whose handlers go on
   net::Deferred later_;
   MonotonicTime idle_since_;
-  std::string_view why_closed_;  // of a constant
+  std::string_view why_closed_;  // a constant
   bool has_carried_ = false;     // a request
   bool is_retired_ = false;
   bool is_closed_ = false;

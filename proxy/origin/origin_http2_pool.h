@@ -1,4 +1,4 @@
-// OriginHttp2Pool: the connections of HTTP/2 to origins, each with or without requests under way.
+// OriginHttp2Pool: the connections of HTTP/2 to origins, each with or without requests in progress.
 // One a worker, confined to it.
 #pragma once
 

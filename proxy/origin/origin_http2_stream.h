@@ -24,14 +24,14 @@ struct StreamFailure {
   enum class Kind : std::uint8_t {
     kRefused,  // its server has not worked on it: it may be sent again (RFC 9113 8.7)
     kReset,    // its server has ended it
-    kInvalid,  // what came on it is no response, or a limit was met
+    kInvalid,  // no valid response came on it, or a limit was met
     kLost,     // its connection has ended
   };
   Kind kind = Kind::kReset;
-  std::string_view why;  // of a constant
+  std::string_view why;  // a constant
 };
 
-// Who sends the request.
+// Sender of the request.
 class OriginHttp2Handler {
  public:
   // A head or content; returns how many bytes were used. The rest comes again behind
@@ -108,7 +108,7 @@ class OriginHttp2Stream final : private h2::StreamHandler, private h2::ContentSo
   std::uint64_t moved_bytes() const { return received_bytes_ + sent_bytes_; }
   // Nothing came of the server since the request was sent: the connection takes no more of them.
   void distrust_silence();
-  // Ends it: a request or response that is under way is cancelled. The handler is called no more.
+  // Ends it: a request or response in progress is cancelled. The handler is called no more.
   void release();
 
   // --- the connection ---
@@ -143,7 +143,7 @@ class OriginHttp2Stream final : private h2::StreamHandler, private h2::ContentSo
   End end_ = End::kNotYet;
   std::string_view content_;     // to be sent; the request's
   std::string trailers_;         // behind it
-  std::size_t taken_bytes_ = 0;  // of it
+  std::size_t taken_bytes_ = 0;  // bytes of content_
   // Content that the handler has not used: no more than the stream's window.
   std::string kept_;
   std::string response_trailers_;

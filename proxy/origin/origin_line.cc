@@ -68,7 +68,7 @@ void OriginLines::drop_unused_clients(Server& server) {
     const Client& client = entry.second;
     return client.shares == 0 && client.line.empty() && client.turn == Turn::kNone;
   });
-  // Twice what is in use: so all of it is looked at seldom.
+  // Twice what is in use: so all of it is seldom checked.
   server.clients_kept = std::max(kClientsKept, 2 * server.clients.size());
 }
 

@@ -38,8 +38,8 @@ class OriginLines {
     bool is_many;
   };
 
-  // What one connection takes of its server's number, from before it is made until it is closed;
-  // empty: none. Ends before its OriginLines.
+  // A connection's place in its server's number, from before it is made until it is closed; empty:
+  // none. Ends before its OriginLines.
   class Slot {
    public:
     Slot() = default;
@@ -56,7 +56,7 @@ class OriginLines {
     void reset() {
       if (server_ != nullptr) give_back();
     }
-    // Its connection is idle now: whoever waits may have it.
+    // Its connection is idle now: a waiting fetch may have it.
     void note_idle() const;
 
    private:
@@ -124,8 +124,8 @@ class OriginLines {
   };
 
   struct Limits {
-    std::size_t connections = SIZE_MAX;  // of a key
-    std::size_t per_client = SIZE_MAX;   // of these, in use for one client
+    std::size_t connections = SIZE_MAX;  // per key
+    std::size_t per_client = SIZE_MAX;   // among these, in use for one client
     std::size_t waiting = 0;             // for a key
   };
 
@@ -135,7 +135,7 @@ class OriginLines {
   OriginLines(const OriginLines&) = delete;
   OriginLines& operator=(const OriginLines&) = delete;
 
-  // For what is claimed from now on; whoever waits looks again.
+  // Sets the limits for all that is claimed from now on; those who wait try again.
   void use(const Limits& limits);
 
   // A share for one fetch more; empty where the client has all that it may have of that key.
@@ -146,9 +146,9 @@ class OriginLines {
   Slot claim(std::string_view key);
   // Whether this client has to wait in line: somebody waits for that key whose turn comes first.
   bool must_wait(std::string_view key, const Party& client) const;
-  // Puts it last in its client's line. Where as many wait for that key as may, the last of the
-  // longest line gives way to a client that has at least two fewer in its own; false: there is no
-  // place. REQUIRES: it waits for none.
+  // Puts it last in its client's line. If as many wait for that key as may, the last of the longest
+  // line gives way to a client that has at least two fewer in its own; false: there is no place.
+  // REQUIRES: it waits for none.
   bool wait(std::string_view key, const Party& client, Waiter& waiter);
   // Gives those their turn, client after client, for whom there is something.
   void wake();
@@ -176,19 +176,19 @@ class OriginLines {
     std::size_t shares = 0;
     std::list<Waiter*> line;
     Turn turn = Turn::kNone;
-    std::list<Client*>::iterator place;  // where it is queued
+    std::list<Client*>::iterator place;  // its place in the queue
   };
   struct Server {
     OriginLines* lines = nullptr;
     const std::string* key = nullptr;
     std::size_t connections = 0;
-    std::size_t shares = 0;   // of all its clients
+    std::size_t shares = 0;   // sum over its clients
     std::size_t waiting = 0;  // likewise
-    bool is_ready = false;    // wake() is to look at it
+    bool is_ready = false;    // wake() is to check it
     std::map<Party, Client> clients;
     std::size_t clients_kept = kClientsKept;  // those of no use are dropped beyond it
     std::list<Client*> turns;                 // clients in line that have some of their share left
-    std::set<std::pair<std::size_t, Party>> lengths;  // of the lines that are not empty
+    std::set<std::pair<std::size_t, Party>> lengths;  // lines that are not empty
   };
   struct TransparentHash {
     using is_transparent = void;
@@ -218,7 +218,7 @@ class OriginLines {
   Server* last_ = nullptr;  // the one that was used last: most workers have one that matters
   std::vector<Server*> ready_;
   std::list<Waiter*> ousted_;
-  std::size_t waiting_ = 0;  // of all keys
+  std::size_t waiting_ = 0;  // sum over all keys
 };
 
 }  // namespace encore::server

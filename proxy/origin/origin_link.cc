@@ -145,11 +145,11 @@ OriginLink::Progress OriginLink::acquire(Need need) {
   return acquire_here();
 }
 
-// Of the present server, or of the next one where there is no place in this one's line.
+// Uses the present server, or the next one if there is no place in this one's line.
 OriginLink::Progress OriginLink::acquire_here() {
   http2_.end_attempt();  // it does not wait for its own
   while (true) {
-    // Who comes later does not go first.
+    // A later request does not go first.
     if (slot_ || !services_.lines.must_wait(pool_key(), party_)) {
       if (take_connection()) return is_open() ? Progress::kOpen : Progress::kPending;
     }
@@ -463,7 +463,7 @@ void OriginLink::go_on_after(const Attempt& attempt, const TransferFailure& othe
     handler_.on_link_failed(otherwise);
     return;
   }
-  state_ = Idle{};  // what was asked is asked no more
+  state_ = Idle{};  // the earlier question is void
   http2_.end_attempt();
   need_ = Need::kNew;
   tell(acquire_here());

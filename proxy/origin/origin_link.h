@@ -65,19 +65,19 @@ class OriginLink final : private OriginLines::Waiter::Owner {
     kNotConnected,    // no such name, refused, unreachable, TLS
     kConnectTimeout,  // no connection, or no address, in time
     kClosed,          // the connection ended before an answer began
-    kReset,           // of HTTP/2: its server ended the stream before that
-    kRefused,         // of HTTP/2: its server has not worked on the request (RFC 9113 8.7)
+    kReset,           // over HTTP/2: its server ended the stream before that
+    kRefused,         // over HTTP/2: its server has not worked on the request (RFC 9113 8.7)
     kSilent,          // no answer in time
     kBusy,            // as many connections as there may be: nothing was tried
     kShare,           // the client has its share of those: likewise
   };
-  // What has become of the request on the open connection.
+  // Result of the request on the open connection.
   struct Attempt {
     AttemptFailure failure = AttemptFailure::kClosed;
     std::string_view why;
     bool answered = false;    // some of an answer has come
     bool repeatable = false;  // RFC 9110 9.2.2, and all of it is still there
-    // Where more is known than `failure` says.
+    // Set if more is known than `failure` says.
     std::optional<ServerFailure> kind = {};
   };
 
@@ -125,11 +125,11 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   std::uint64_t moved_bytes() const;
   // How long getting the present connection has taken; below 0: it was there already.
   Nanoseconds connect_time() const { return connect_time_; }
-  // Where what becomes of that server's requests is counted; empty where there is none.
+  // Returns the counters of the results of that server's requests; empty where there is none.
   ServerTally tally() const;
   // It answers: nothing is held against its server any more.
   void note_answer();
-  // The request is done: its server has it no more under way.
+  // The request is done: its server works on it no more.
   void end_lease() { lease_ = {}; }
   // Ends what has taken too long. May call the handler.
   void check_timeouts(MonotonicTime now);
@@ -193,9 +193,9 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   const RequestContext& request_;
   OriginLinkHandler& handler_;
 
-  const OriginServer* server_ = nullptr;  // of the request's runtime
-  ServerLease lease_;                     // of that server, as long as the request may be with it
-  std::string forward_host_;              // where there is no server
+  const OriginServer* server_ = nullptr;  // belongs to the request's runtime
+  ServerLease lease_;                     // held as long as the request may be with that server
+  std::string forward_host_;              // set if there is no server
   std::string forward_pool_key_;
   std::uint16_t port_ = 0;
   const net::TlsContext* tls_ = nullptr;
@@ -203,8 +203,8 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   Need need_ = Need::kAny;
   AttemptFailure busy_ = AttemptFailure::kBusy;  // why there was no connection: this, or kShare
   const OriginLines::Party party_;
-  OriginLines::Share share_;  // of the client's, from before it has a connection
-  OriginLines::Slot slot_;    // of the connection, from before it is made
+  OriginLines::Share share_;  // the client's, from before it has a connection
+  OriginLines::Slot slot_;    // the connection's, from before it is made
   OriginHttp2Choice http2_;
   std::variant<Idle, InLine, Resolving, Connecting, Open> state_;
   OriginLines::Waiter waiter_;
@@ -215,7 +215,7 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   std::uint32_t retries_ = 0;
   std::uint64_t opened_ = 0;                   // connections that it has had
   std::vector<const OriginServer*> tried_;     // those that failed
-  std::vector<net::Address> tried_addresses_;  // of the present server
+  std::vector<net::Address> tried_addresses_;  // addresses of the present server
   bool other_address_ = false;                 // it has one that was not tried
 };
 

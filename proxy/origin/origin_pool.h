@@ -42,7 +42,7 @@ class OriginPool {
     std::size_t in_all = SIZE_MAX;
   };
   // Keeps a connection, idle and in step, for the next request; beyond a limit the oldest of its
-  // key is closed. A connection that its origin ends is dropped at once.
+  // key is closed. A connection that its origin ends is dropped immediately.
   void put(const std::string& key, PooledConnection connection, const Limits& limits);
   // Closes the oldest of a key, to make room for one that is needed; false: there is none.
   bool give_up(std::string_view key);
@@ -72,7 +72,7 @@ class OriginPool {
   List* find(std::string_view key);
   void drop(Idle& idle);
 
-  std::size_t size_ = 0;  // of HTTP/1
+  std::size_t size_ = 0;  // over HTTP/1
   OriginHttp2Pool http2_;
   std::unordered_map<std::string, List, TransparentHash, std::equal_to<>> lists_;
   // The list that was used last: most workers have one origin that matters.

@@ -11,10 +11,10 @@
 namespace encore::server {
 namespace {
 
-// What is written beside the request's own lines, but for names and what others gave us.
+// Bytes of the head in addition to the request's own lines, without names and what others gave us.
 constexpr std::size_t kOwnBytes = 256;
 
-// What is asked for, "/path?query": as the key has it, but as far as a rule says otherwise.
+// Returns the target, "/path?query": as the key has it, but as far as a rule says otherwise.
 std::string path_by_rule(const RequestContext& request) {
   const Rule& rule = *request.rule;
   std::string_view path = request.path_text();

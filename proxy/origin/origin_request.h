@@ -11,7 +11,7 @@
 
 namespace encore::server {
 
-// What is asked of the origin, in difference to what the client asked.
+// The request to the origin, in difference to the client's.
 struct OriginRequestOptions {
   bool to_proxy = false;               // the request line has the whole target (RFC 9112 3.2.2)
   bool whole = false;                  // without the client's Range and conditions

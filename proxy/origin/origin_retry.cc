@@ -1,4 +1,4 @@
-// Where a link goes when an attempt has failed before an answer began (upstream.retries,
+// The next step of a link when an attempt has failed before an answer began (upstream.retries,
 // upstream.set_aside).
 
 #include <algorithm>
@@ -130,9 +130,9 @@ void OriginLink::note_answer() {
   log::info("origin {}: answers again", server_->url);
 }
 
-// Another server of the origin, if there is one that was not tried. Where the present one may be
-// asked again, too, it is only left for one that nothing is known against; once it was asked again,
-// for any.
+// Another server of the origin, if there is one that was not tried. If the present one may be asked
+// again, too, it is only left for one that nothing is known against; once it was asked again, for
+// any.
 bool OriginLink::choose_other_server(AttemptFailure failure, bool was_kept) {
   if (server_ == nullptr) return false;
   const bool again = std::ranges::find(tried_, server_) != tried_.end();

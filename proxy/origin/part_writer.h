@@ -1,6 +1,6 @@
-// PartWriter: the way of a long body to disk: each part is placed and handed over as soon as all of
-// it is there, so that no more of the body than its last parts has to be in memory for it. What is
-// begun and not finished is found by nobody, and goes with its segments.
+// PartWriter: the path of a long body to disk. Each part is placed and handed over as soon as all
+// of it is there, so that no more of the body than its last parts has to be in memory for it.
+// Nobody finds parts of a body that is not finished; they go with their segments.
 //
 // Confined to its worker.
 #pragma once
@@ -38,7 +38,7 @@ class PartWriter {
   OriginServices& services_;
   const RequestContext& request_;
   const MonotonicTime useless_from_;
-  std::optional<store::Body::Cursor> cursor_;  // where the next part begins
+  std::optional<store::Body::Cursor> cursor_;  // begin of the next part
   LargeBody written_;
   std::uint32_t parts_ = 0;
 };

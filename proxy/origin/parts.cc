@@ -151,12 +151,12 @@ void merge_heads(const RequestContext& request, const Received& received, const 
   http::read_stored_head(merged, head);
 }
 
-// What a part that came is to be with the one that is stored.
+// The result of joining a part that came with the one that is stored.
 struct Joining {
   http::ResponseHead head;  // views into the part's head, or into `merged`
   std::string merged;
   http::ByteRange range;
-  std::uint64_t length = 0;  // of the whole
+  std::uint64_t length = 0;  // that of the whole
 };
 
 // With the stored part, where the two fit. False: there is no room for both.
@@ -206,7 +206,7 @@ bool join_parts(OriginServices& services, const RequestContext& request, const R
   joining.range = *content->range;
   joining.length = *content->length;
   const CacheView found = services.worker.lookup(request);
-  // What lies on disk may be whole.
+  // An object on disk may be whole.
   if (found.disk && services.loop.now() < found.fresh_until) return false;
   if (found.object) {
     // A whole response that is fresh is worth more than a part.

@@ -1,5 +1,6 @@
-// Parts of a whole: asking for the rest of a stored one, and joining what came with what is stored
-// (RFC 9111 3.3 and 3.4, RFC 9110 15.3.7). Confined to the worker whose services are given.
+// Parts of a whole: asking for the rest of a stored one, and joining the stored part with the one
+// that came (RFC 9111 3.3 and 3.4, RFC 9110 15.3.7). Confined to the worker whose services are
+// given.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@
 
 namespace encore::server {
 
-// Whether a response to a plain GET can be made of this stored part and what the origin sends
+// True if a response to a plain GET can be made of this stored part and what the origin sends
 // behind it: its beginning, with a strong entity tag, and no larger than `bytes_max`, for it is
-// copied at once.
+// copied in one step.
 bool may_complete(const store::Object& part, std::uint64_t bytes_max);
 
 // The lines that ask for the rest, or, where it is another representation by now, all of it.
@@ -32,7 +33,7 @@ bool fits_range(const RequestContext& request, const http::ResponseHead& head);
 // Appends bytes [begin, end) of an object's body. False where there is no memory.
 bool append_range(const store::Object& from, const http::ByteRange& range, store::Body& to);
 
-// What is to be stored of a part that came.
+// The data to store of a part that came.
 struct PartToStore {
   ObjectMeta& meta;
   std::string& head;

@@ -20,8 +20,8 @@ struct PassedResponse {
   std::shared_ptr<SharedResponse> response;
   http::StoreDecision decision;
 };
-// `whole`: the request was sent without the client's Range and conditions.
-// What others may not have is among the stripped fields of `received` from then on.
+// `whole`: the request was sent without the client's Range and conditions. Fields that others may
+// not have are among the stripped fields of `received` from then on.
 PassedResponse make_passed_response(const OriginServices& services, const RequestContext& request,
                                     Received& received, bool whole);
 

@@ -30,7 +30,7 @@ struct Received {
   MonotonicTime time{};
   MonotonicTime request_time{};
   std::uint64_t invalidations_seen = 0;  // as the request was sent
-  bool private_origin = false;           // what comes from there is for those who may go there
+  bool private_origin = false;           // only for those who may go where it came from
   bool completed = false;                // made of a stored part and the rest of it
   bool part_with_cookie = false;         // StoredMeta::kWithCookie of that part
 

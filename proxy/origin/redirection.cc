@@ -16,7 +16,8 @@ bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-// A HEAD that asks whether a client may have what is stored. To be sent elsewhere is no yes.
+// True for a HEAD that asks if a client may have the stored response. To be sent elsewhere is no
+// yes.
 bool asks_permission(const RequestContext& request) {
   return request.rule->rechecks() && !request.is_cacheable() &&
          request.head.method == http::Method::kHead;

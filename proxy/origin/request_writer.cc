@@ -84,7 +84,7 @@ bool RequestWriter::rewind() {
   return true;
 }
 
-// The stream looks at the content and takes it when it may leave.
+// The stream reads the content and takes it when it may leave.
 net::WriteResult RequestWriter::flush_http2(OriginHttp2Stream& stream) {
   using Content = OriginHttp2Stream::Content;
   net::WriteResult result;

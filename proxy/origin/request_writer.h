@@ -1,5 +1,6 @@
-// RequestWriter: what is sent to an origin, its head and the body as the client brings it, in the
-// order of the connection. What was taken of the body is not kept: it cannot be sent again.
+// RequestWriter: sends a request to an origin, its head and the body as the client brings it, in
+// the order of the connection. Over HTTP/1.1 body bytes that were taken are not kept: they cannot
+// be sent again.
 //
 // Confined to its worker.
 #pragma once
@@ -83,8 +84,8 @@ class RequestWriter {
 
   std::string head_;
   std::size_t head_sent_ = 0;
-  std::string body_;          // what the client has brought and the connection not taken
-  std::size_t gathered_ = 0;  // of that: content that was there before the connection
+  std::string body_;          // bytes that the client has brought and the connection not taken
+  std::size_t gathered_ = 0;  // those that were there before the connection
   std::string trailers_;      // that came with it
   std::size_t body_sent_ = 0;
   Upload upload_;

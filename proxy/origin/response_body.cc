@@ -47,7 +47,7 @@ bool ResponseBody::open(OriginStream stream, const Received& received,
       stream.http2() == nullptr ? BodyFraming::End::kFramed : BodyFraming::End::kOfStream);
   if (use == Use::kPass) return true;
   writer_.allow(received, response);
-  // Where it does not fit, that shows in is_storing().
+  // If it does not fit, that shows in is_storing().
   if (use == Use::kStore && !writer_.begin(*body_, options.length.value_or(0))) {
     owner_.on_storing_stopped();
   }
@@ -57,7 +57,7 @@ bool ResponseBody::open(OriginStream stream, const Received& received,
 bool ResponseBody::append_part(const store::Object& part) {
   const std::uint64_t size = part.body_size();
   reader_.skip(size);
-  // All of it at once: what is evicted for it may take some steps.
+  // All of it in one call: evictions for it may take some steps.
   while (!append_range(part, {body_->size(), size}, *body_)) {
     if (!services_.relief.make_room_at_once()) return false;
   }
@@ -102,7 +102,7 @@ ResponseBody::Taken ResponseBody::on_bytes(std::string_view bytes) {
   }
 }
 
-// Returns how many bytes found a place. Where some did not, it waits for memory.
+// Returns how many bytes found a place. If some did not, it waits for memory.
 std::size_t ResponseBody::append(std::string_view content) {
   if (is_storing() && !writer_.grow(*body_, body_->size() + content.size())) stop_storing();
   const std::size_t done = append_here(content);
@@ -125,22 +125,23 @@ std::size_t ResponseBody::append_here(std::string_view content) {
   return done;
 }
 
-// Whether it is worth trying again at once.
+// True if it is worth trying again now.
 bool ResponseBody::find_memory() {
   if (services_.relief.make_room()) return true;
   if (!body_->is_retaining()) return false;
-  // What the readers have passed need not be kept then: neither for the cache, nor for who might
-  // join. All transfers would wait for what each of them keeps for nobody (docs/decisions/0080).
+  // Bytes that the readers have passed need not be kept then: neither for the cache, nor for those
+  // who might join. All transfers would wait for what each of them keeps for nobody
+  // (docs/decisions/0080).
   if (writer_.keeps_whole()) stop_storing();
   stop_retaining();
   return !body_->is_retaining();
 }
 
-// What was read already is kept by the stream.
+// The stream keeps bytes that were read already.
 void ResponseBody::wait_for_memory() {
   stream_.pause_reading();
-  // The readers, who are told next, give it back: chunks that are filled in part would be all that
-  // there is, and each transfer wait for the others'.
+  // The readers, who are notified next, give it back: chunks that are filled in part would be all
+  // that there is, and each transfer wait for the others'.
   if (!body_->is_retaining()) body_->end_chunk();
   transfer_.urge_readers();
   services_.relief.wait_for_room();
@@ -207,8 +208,8 @@ void ResponseBody::pause(MonotonicTime now) {
 }
 
 // A reader that takes nothing while others wait leaves by itself when it is asked. While nobody has
-// read all nobody is asked: the reader that has tells that it has advanced. Beside a fast origin
-// that is so many times in a millisecond, and the last answers are as good (docs/decisions/0321).
+// read all nobody is asked: the reader that has tells that it has advanced. With a fast origin that
+// is many times in a millisecond, and the last answers are as good (docs/decisions/0321).
 void ResponseBody::question_readers() {
   if (!paused_since_ || !stream_) return;
   using Asking = Transfer::Asking;
@@ -251,9 +252,9 @@ void ResponseBody::end_pause(MonotonicTime now) {
   read_on();
 }
 
-// A reader that holds back the others is cut in the end; it is told with the next wake-up. A pause
-// hurts nobody as long as all have something left to read: beside a fast origin it lasts nearly
-// always. Why the others' wait is the measure: docs/decisions/0430.
+// A reader that holds back the others is cut in the end; the next wake-up informs it. A pause hurts
+// nobody as long as all have something left to read: with a fast origin it lasts nearly always. Why
+// the others' wait is the measure: docs/decisions/0430.
 void ResponseBody::blame_slowest(MonotonicTime now) {
   if (!all_read_since_) return;
   const Nanoseconds elapsed = now - *all_read_since_;
@@ -278,7 +279,7 @@ ResponseBody::Overdue ResponseBody::check(MonotonicTime now, Nanoseconds limit) 
   return !paused_since_ && over(since_) ? Overdue::kOrigin : Overdue::kNothing;
 }
 
-// What is not stored is kept from byte 0 only as long as somebody may join.
+// A body that is not stored is kept from byte 0 only as long as somebody may join.
 void ResponseBody::limit_retention() {
   if (writer_.keeps_whole() || !body_->is_retaining()) return;
   const std::uint64_t buffer =

@@ -26,7 +26,7 @@
 
 namespace encore::server {
 
-// Who is told what happens to a body within a call, and does nothing of it then.
+// Owner of a body: receives what happens to it within a call, and does nothing of it then.
 class ResponseBodyOwner {
  public:
   // It was being stored, and is no more.
@@ -44,7 +44,7 @@ class ResponseBody {
   ResponseBody(const ResponseBody&) = delete;
   ResponseBody& operator=(const ResponseBody&) = delete;
 
-  // What is to become of a body.
+  // Use of a body.
   enum class Use : std::uint8_t {
     kPass,      // it is passed on
     kMayStore,  // and stored, should somebody ask for that
@@ -76,13 +76,13 @@ class ResponseBody {
   };
   // REQUIRES: open.
   Taken on_bytes(std::string_view bytes);
-  // Where the next read shall go; empty: elsewhere.
+  // Buffer for the next read; empty: elsewhere.
   std::span<std::byte> read_buffer();
   // Forgets what nobody can ask for any more, and holds the origin back where readers are slow.
   void after_append();
   void on_reader_advanced();
 
-  // What has taken too long.
+  // Cause of a timeout.
   enum class Overdue : std::uint8_t { kNothing, kMemory, kOrigin };
   // `limit`: of waiting for either; zero: none.
   [[nodiscard]] Overdue check(MonotonicTime now, Nanoseconds limit);
@@ -147,12 +147,12 @@ class ResponseBody {
   StoreWriter writer_;
   store::BodyRef body_;
   std::optional<net::BodyDigest> digest_;
-  std::span<std::byte> direct_;  // where the next read goes, within body_
+  std::span<std::byte> direct_;  // target of the next read, within body_
   Joining joining_ = Joining::kNo;
   MonotonicTime since_{};                      // when bytes came, or could come again
   std::optional<MonotonicTime> paused_since_;  // the readers are behind
   std::optional<MonotonicTime> memory_since_;  // there is no memory
-  bool cut_due_ = false;                       // a reader was cut and is to be told
+  bool cut_due_ = false;                       // a reader was cut and is to be notified
   std::unique_ptr<net::Timer> patience_;       // with readers that are behind while others wait
   bool others_waited_ = false;                 // at its last look
   MonotonicTime asked_at_{};

@@ -22,7 +22,7 @@ bool may_serve_stale(const ResponseFacts& facts) {
                                http::OriginFailure::kErrorStatus, facts.stale);
 }
 
-// More than was announced is no response to anything: the connection is not used again.
+// More bytes than announced belong to no response: the connection is not used again.
 bool keeps_connection(const ResponseFacts& facts) {
   const bool bodiless =
       facts.framing.kind == http::BodyKind::kNone ||
@@ -65,7 +65,7 @@ HeadPlan plan_head(const ResponseFacts& facts) {
     return plan;
   }
   const std::uint16_t status = facts.head.status;
-  // Whom nobody asked whether something had changed, says nothing by that it has not.
+  // A server that nobody asked whether something had changed says nothing by that it has not.
   if (status == 304 && !facts.asked.condition) {
     plan.step = ResponseStep::kRefuse;
     plan.refusal = "unasked-304";
@@ -143,8 +143,8 @@ StoringPlan plan_storing(const StoringFacts& facts) {
     }
     return plan;
   }
-  // What others would have to validate at once is no answer to them, and what one can be validated
-  // by must not be for the one who asked alone.
+  // A response that others would have to validate immediately is no answer to them, and its
+  // validator must not be for the one who asked alone.
   plan.shareable = !part && !facts.private_etag && http::may_share(facts.meta, {}, facts.now, {});
   // A response in place of a forwarded range does not tell whether the whole is too large.
   const bool is_of_range = !facts.asked.whole && !http::range_value(facts.asked.request).empty();

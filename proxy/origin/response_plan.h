@@ -1,6 +1,5 @@
-// What is done with a response's head, as plans that follow from what is known alone: what was
-// asked, what has come, what is stored. Whoever carries them out decides nothing. Pure,
-// thread-safe.
+// Decides what is done with a response's head, as plans that follow from what is known alone: the
+// request, the response, the stored object. Their executors decide nothing. Pure, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@
 
 namespace encore::server {
 
-// What a final response's head comes to.
+// Result for a final response's head.
 enum class ResponseStep : std::uint8_t {
   kPass,        // it is handed on, and stored where it may be
   kRefuse,      // it makes no sense: 502
@@ -31,7 +30,7 @@ enum class ResponseStep : std::uint8_t {
   kAskAsTold,   // a whole that is not worth it for a range: the client's own request goes instead
 };
 
-// What was asked of the origin.
+// The request to the origin.
 struct Asked {
   const http::RequestHead& request;  // the client's
   const http::RequestDirectives& directives;
@@ -61,10 +60,10 @@ struct ResponseFacts {
 
 struct HeadPlan {
   ResponseStep step = ResponseStep::kPass;
-  std::string_view refusal = {};  // of kRefuse, for log and Cache-Status
+  std::string_view refusal = {};  // with kRefuse, for log and Cache-Status
   bool keep_alive = false;        // the connection, if the body ends as it should
-  // Of kPass:
-  bool updates_stored = false;  // a HEAD's answer speaks of what is stored (RFC 9111 4.3.5)
+  // With kPass:
+  bool updates_stored = false;  // a HEAD's answer speaks of the stored response (RFC 9111 4.3.5)
   bool invalidates = false;     // the target, and what Location names (RFC 9111 4.4)
 };
 HeadPlan plan_head(const ResponseFacts& facts);
@@ -72,11 +71,11 @@ HeadPlan plan_head(const ResponseFacts& facts);
 // Whether a whole has come in place of a range that a client asked for: its size then matters.
 bool stands_for_range(const ResponseFacts& facts);
 
-// Whether it is for the request alone that a response may not be stored: what is stored for others
-// stays as it was.
+// True if it is for the request alone that a response may not be stored: the object that is stored
+// for others stays as it was.
 bool is_of_the_request(http::StoreReason reason);
 
-// What becomes of a response in the cache.
+// Facts that decide about a response in the cache.
 struct StoringFacts {
   Asked asked;
   const http::ResponseHead& head;
@@ -86,7 +85,7 @@ struct StoringFacts {
   bool others_wait = false;   // or may: it stands in the table of transfers
   bool fits_range = false;    // a 206 whose part is the one that was asked for
   bool validates = false;     // a stored response was to be validated
-  bool private_etag = false;  // what it can be validated by is for the one who asked alone
+  bool private_etag = false;  // its validator is for the one who asked alone
   const http::StoredMeta& meta;
   std::optional<std::uint64_t> length;
   bool has_large_head = false;  // larger than the store takes
@@ -104,13 +103,13 @@ struct StoringPlan {
   bool shareable = false;  // with those for whom it is fresh; else they ask for themselves
   // If it is stored, those who ask can validate it then. Else each asks for his own.
   bool is_for_validation = false;
-  // What is remembered of the key for those who ask next; nothing: all stays as it was.
+  // Note about the key for the next requests; nothing: all stays as it was.
   std::optional<Inflight::Unshared> unshared = {};
   Admission admission = Admission::kNone;
   bool can_store = false;        // with kAsk: if it is admitted
   std::uint64_t size_bytes = 0;  // with kAsk: for admission
-  bool drops_stored = false;  // what was to be validated is outdated, and this may not replace it
-  Outcome outcome = Outcome::kUncacheable;  // where the kernel is not asked
+  bool drops_stored = false;     // the validated object is outdated, and this may not replace it
+  Outcome outcome = Outcome::kUncacheable;  // if the kernel is not asked
 };
 StoringPlan plan_storing(const StoringFacts& facts);
 

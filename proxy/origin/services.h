@@ -35,7 +35,7 @@ namespace encore::server {
 
 class Fetch;
 
-// Who owns the fetches: they live by themselves, beyond those who asked.
+// Owner of the fetches: they live by themselves, beyond those who asked.
 class FetchKeeper {
  public:
   virtual void keep(std::unique_ptr<Fetch> fetch) = 0;
@@ -47,10 +47,10 @@ class FetchKeeper {
   ~FetchKeeper() = default;
 };
 
-// What is done where there is no memory for a body on its way.
+// Actions if there is no memory for a body on its way.
 class MemoryRelief {
  public:
-  // Evicts, or has readers beyond their share cut. Whether it is worth trying again at once.
+  // Evicts, or has readers beyond their share cut. True if it is worth trying again now.
   virtual bool make_room() = 0;
   // For who cannot wait for those readers: evicts as well.
   virtual bool make_room_at_once() = 0;
@@ -61,7 +61,7 @@ class MemoryRelief {
   ~MemoryRelief() = default;
 };
 
-// What a fetch asks of the worker as it is at that moment.
+// State of the worker that a fetch asks for, as it is at that moment.
 class WorkerNow {
  public:
   // The settings of requests that come now.
@@ -73,7 +73,7 @@ class WorkerNow {
   virtual std::size_t idle_connections_max() const = 0;
   // Descriptors are short: closes idle connections of clients; false where none is idle.
   virtual bool give_up_idle() = 0;
-  // What the cache has for a request.
+  // Looks the request up in the cache.
   virtual CacheView lookup(const RequestContext& request) = 0;
 
  protected:
@@ -86,7 +86,7 @@ struct OriginServices {
   OriginPool& pool;
   OriginLines& lines;
   OriginWarnings& warnings;
-  OriginWarnings& forward_warnings;  // of origins that clients name
+  OriginWarnings& forward_warnings;  // for origins that clients name
   store::Store& store;
   cache::Kernel& kernel;
   Inflight& inflight;
@@ -98,7 +98,7 @@ struct OriginServices {
   MemoryRelief& relief;
   WorkerNow& worker;
   publish::ChangedKeys* changed = nullptr;    // null: nobody wants to know what changes
-  publish::ResidentKeys* resident = nullptr;  // null: nor what is stored
+  publish::ResidentKeys* resident = nullptr;  // null: nor stored objects
   disk::Disks* disks = nullptr;               // null: there is no disk tier
 };
 

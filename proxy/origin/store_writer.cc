@@ -107,7 +107,7 @@ bool StoreWriter::reserve(std::uint64_t body_bytes) {
   return true;
 }
 
-// Of a representation; or its first bytes are those of a stored one.
+// True for a part of a representation, or if its first bytes are those of a stored one.
 bool StoreWriter::is_piece() const { return received_->head.status == 206 || received_->completed; }
 
 // An object on probation is in memory alone, and the disks may have been full meanwhile.
@@ -214,7 +214,7 @@ bool StoreWriter::make_entry(const store::ObjectRef& completes, Made& made) {
   return true;
 }
 
-// What its body's parts are found by. False where the body lies nowhere else, and not there.
+// Makes the keys of its body's parts. False if the body lies nowhere else, and not there.
 bool StoreWriter::finish_parts(Made& made) {
   const bool is_wanted = received_->head.status != 206 && may_be_on_disk();
   if (is_wanted && !parts_ && !parts_failed_ && !fits_one_record(made.body->size())) {
@@ -292,7 +292,7 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
     services_.stats.overtaken.add();
     return Result::kOvertaken;
   }
-  // What is on disk alone is not named as resident: the filter is of the memory.
+  // An object on disk alone is not named as resident: the filter is of the memory.
   if (!on_disk_alone_) resident.keep();
   services_.stats.stored.add();
   services_.stats.stored_sizes[size_bucket(body->size())].add();

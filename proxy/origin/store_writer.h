@@ -1,6 +1,6 @@
-// StoreWriter: the way of a response into the cache: room is reserved as the body grows, and the
+// StoreWriter: the path of a response into the cache: space is reserved as the body grows, and the
 // whole is committed at its end, or all of it given back. Where there are disks a long body is
-// written there in parts as it comes; what is too large for the memory lies there alone.
+// written there in parts as it comes; a body that is too large for the memory lies there alone.
 //
 //   kNo -> allow() -> kPossible -> begin() -> kUnderWay -> commit() | stop() -> kNo
 //
@@ -25,7 +25,7 @@ class StoreWriter {
  public:
   // Borrowed.
   StoreWriter(OriginServices& services, const RequestContext& request);
-  // REQUIRES: not under way.
+  // REQUIRES: not in progress.
   ~StoreWriter();
   StoreWriter(const StoreWriter&) = delete;
   StoreWriter& operator=(const StoreWriter&) = delete;
@@ -37,12 +37,12 @@ class StoreWriter {
   bool is_under_way() const { return state_ == State::kUnderWay; }
 
   // Takes room for a body of this size, 0 where none is known. False where it is too large for the
-  // cache: it is not stored then. REQUIRES: may_store(), not under way; the body keeps its first
+  // cache: it is not stored then. REQUIRES: may_store(), not in progress; the body keeps its first
   // byte.
   [[nodiscard]] bool begin(store::Body& body, std::uint64_t body_bytes);
-  // Takes room for a body of this size. REQUIRES: under way.
+  // Takes room for a body of this size. REQUIRES: in progress.
   [[nodiscard]] bool grow(store::Body& body, std::uint64_t body_bytes);
-  // The body has grown. False where it cannot be stored any more. REQUIRES: under way.
+  // The body has grown. False if it cannot be stored any more. REQUIRES: in progress.
   [[nodiscard]] bool write(store::Body& body);
   // Whether the body has to keep all of its bytes for it.
   bool keeps_whole() const { return is_under_way() && !on_disk_alone_; }
@@ -50,7 +50,7 @@ class StoreWriter {
   std::uint64_t parts_alone() const {
     return is_under_way() && on_disk_alone_ && parts_ ? parts_->number() : 0;
   }
-  // Gives back what was taken: nothing is stored. Whether it was under way.
+  // Gives back what was taken: nothing is stored. True if it was in progress.
   bool stop(store::Body* body);
 
   enum class Result : std::uint8_t {
@@ -60,8 +60,8 @@ class StoreWriter {
     kOvertaken,  // a newer response or a purge came before it
     kUnfit,      // no memory for the object, or a part that does not fit
   };
-  // Stores it. `completes` is the stored part that it was made of, if it was. REQUIRES: under way,
-  // the body is complete.
+  // Stores it. `completes` is the stored part that it was made of, if it was. REQUIRES: in
+  // progress, the body is complete.
   Result commit(const store::BodyRef& body, const store::ObjectRef& completes);
 
  private:
@@ -92,7 +92,7 @@ class StoreWriter {
   const Received* received_ = nullptr;
   const SharedResponse* response_ = nullptr;
   State state_ = State::kNo;
-  std::string tags_;  // of the response, while under way
+  std::string tags_;  // those of the response in progress
   bool on_disk_alone_ = false;
   std::uint64_t reserved_bytes_ = 0;
   std::optional<PartWriter> parts_;  // as long as there is a use for them
