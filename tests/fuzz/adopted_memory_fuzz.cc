@@ -1,6 +1,6 @@
 // Reads bytes as another cache's admission memory, once as they are and once with all checksums
-// made right, so that everything behind them is reached. What can be adopted must answer, in a ring
-// of ours and out of it, until it has left.
+// made right, so that everything behind them is reached. A memory that can be adopted must answer,
+// in a ring of ours and out of it, until it has left.
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 using namespace encore;
 
 constexpr std::size_t kSumBytes = 8;
-// Of a saved admission memory: magic, version, number of shards, seed.
+// Head of a saved admission memory: magic, version, number of shards, seed.
 constexpr std::size_t kHeadBytes = 32;
 
 void put(std::string& text, std::size_t at, std::uint64_t sum) {

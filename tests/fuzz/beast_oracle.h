@@ -15,7 +15,7 @@ enum class Status { kComplete, kIncomplete, kBad };
 
 struct Head {
   Status status = Status::kIncomplete;
-  std::string error;  // of kBad
+  std::string error;  // the reason for kBad
   std::string method;
   std::string target;
   std::string reason;

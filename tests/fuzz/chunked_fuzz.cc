@@ -1,5 +1,5 @@
-// Chunked bodies: however they are cut, our decoder comes to one end, never takes a byte of what
-// follows, and agrees with Boost.Beast's where it accepts. What it decodes, written anew, decodes
+// Chunked bodies: however they are cut, our decoder reaches one end, never takes a byte of what
+// follows, and agrees with Boost.Beast's where it accepts. Decoded content, written anew, decodes
 // to the same. The first byte is the size of the reads.
 //
 // Known differences: Beast checks trailers as fields while ours only bounds them (parse_fields

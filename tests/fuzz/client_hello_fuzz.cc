@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   bool seen = false;
   for (std::size_t cut = 0; cut <= size; ++cut) {
     tls::ClientHello hello;
-    // Of its own memory, so that a look behind its end is seen.
+    // A copy with its own memory, so that a read behind its end is seen.
     const std::string part = input.substr(0, cut);
     const Status status = tls::parse_client_hello(part, hello);
     ENCORE_CHECK(!seen || status == settled, "what is settled stays so");

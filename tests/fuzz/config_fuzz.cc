@@ -1,5 +1,5 @@
-// The configuration: any bytes as a file and as --set values. What is accepted is dumped, reads
-// back as the same config, and can be reported on. The file and the values are split by NUL bytes.
+// The configuration: any bytes as a file and as --set values. An accepted one is dumped, reads back
+// as the same config, and can be reported on. The file and the values are split by NUL bytes.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // Decodes bytes as each thing that lies on a disk, once as they are and once with the checksums
-// made right, so that what is behind them is reached. The first byte says which. What is decoded is
-// within its bounds, and is the same when it was encoded again.
+// made right, so that the code behind them is reached. The first byte says which. A decoded thing
+// is within its bounds, and is the same when it was encoded again.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

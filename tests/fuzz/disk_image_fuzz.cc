@@ -75,7 +75,7 @@ class Input {
   std::span<const std::uint8_t> bytes_;
 };
 
-// What of the disk was changed so that it may hold what nobody has given it.
+// Changes the disk so that it may hold what nobody has given it.
 bool change(Image& image, Input& input) {
   const Superblock& block = used().superblock;
   const auto kind = input.byte() % 4;
@@ -146,7 +146,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (int i = 0; i < 8 && !input.empty(); ++i) is_forged = change(image, input) || is_forged;
   std::uint64_t found = 0;
   const auto fault = fault_on(image, used().history, &found);
-  // Who makes the checksums right can make it old, too; never other bytes than were written.
+  // An attacker who makes the checksums right can make it old, too; never other bytes than were
+  // written.
   ENCORE_CHECK(is_forged || !fault, "only what was promised is found");
   MemoryFile file(std::move(image));
   const auto block = look_at_disk(file);

@@ -1,6 +1,6 @@
 // Reads bytes as a filter in every form that there is, our own also with the checksum made right,
-// so that everything behind it is reached. Whatever is read must answer, take a key, and be read
-// again from what is written of it.
+// so that everything behind it is reached. A filter that is read must answer, take a key, and be
+// read again from its written form.
 #include <cstdint>
 #include <cstring>
 #include <string>

@@ -1,6 +1,6 @@
-// Sessions of HTTP/2 with origins: whatever the bytes and however they are cut, what is told as a
-// response is one head and no more, each stream ends once, and limits hold. The first byte chooses
-// how the input is cut and what is asked.
+// Sessions of HTTP/2 with origins: whatever the bytes and however they are cut, a reported response
+// is one head and no more, each stream ends once, and limits hold. The first byte chooses how the
+// input is cut and what is asked.
 #include <algorithm>
 #include <array>
 #include <chrono>

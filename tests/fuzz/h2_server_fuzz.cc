@@ -1,5 +1,5 @@
-// Sessions of HTTP/2 with clients: whatever the bytes and however they are cut, what is told as a
-// request is one head and no more, what is sent are frames within the client's windows, each stream
+// Sessions of HTTP/2 with clients. However the bytes are cut and whatever they are, a reported
+// request is one head and no more, only frames within the client's windows are sent, each stream
 // ends once, and limits hold. The first byte chooses how the input is cut and how it is answered.
 #include <algorithm>
 #include <array>

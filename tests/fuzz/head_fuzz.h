@@ -1,4 +1,4 @@
-// What the fuzzing of requests and of responses has in common. Test-only.
+// Common parts of the fuzzing of requests and of responses. Test-only.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Requests: whatever the bytes, our parser agrees with Boost.Beast's where both accept, is the
-// stricter where they differ, comes to the same end however the bytes are cut, and every rule that
+// stricter where they differ, reaches the same end however the bytes are cut, and every rule that
 // reads a request bears its result. The first byte is the size of the reads.
 //
 // Known differences, all of which make ours the stricter unless said otherwise:

@@ -1,11 +1,10 @@
-// Responses: as requests (request_fuzz.cc, with its list of known differences), and what is
-// stored of them can be read back, freshened and answered from. The first byte is the size of the
-// reads.
+// Responses: as requests (request_fuzz.cc, with its list of known differences), and their stored
+// forms can be read back, freshened and answered from. The first byte is the size of the reads.
 //
 // Further differences: Beast takes status codes below 100, and refuses a status line that ends
-// right behind the code, which we take as one with an empty phrase; and an
-// unknown transfer coding, with which ours runs to the close, and a malformed one where there is no
-// body, whose fields of framing ours does not read.
+// right behind the code, which we take as one with an empty phrase. It refuses an unknown transfer
+// coding, with which ours runs to the close, and a malformed one where there is no body, whose
+// fields of framing ours does not read.
 #include <cstdint>
 #include <string>
 #include <string_view>

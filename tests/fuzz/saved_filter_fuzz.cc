@@ -1,5 +1,5 @@
 // Loads bytes as a saved filter, once as they are and once with the checksum made right, so that
-// everything behind it is reached. Whatever loads must answer, rotate, save and load again.
+// everything behind it is reached. A filter that loads must answer, rotate, save and load again.
 #include <cstdint>
 #include <cstring>
 #include <string>

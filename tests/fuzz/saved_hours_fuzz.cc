@@ -1,6 +1,6 @@
 // Restores bytes as saved hours, once as they are and once with the checksums made right, those of
-// the filters within too, so that everything behind them is reached. What is restored must hold to
-// what HourlyFilters promises, whenever it is asked, take keys, save and restore again.
+// the filters within too, so that everything behind them is reached. Restored hours must hold to
+// what HourlyFilters promises, whenever they are asked, take keys, save and restore again.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

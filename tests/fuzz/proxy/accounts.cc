@@ -7,7 +7,7 @@
 namespace encore::proxyfuzz {
 namespace {
 
-constexpr std::uint64_t kFrameHeaderBytes = 9;  // of HTTP/2
+constexpr std::uint64_t kFrameHeaderBytes = 9;  // over HTTP/2
 
 std::string_view next_word(std::string_view& rest) {
   const std::string_view word = rest.substr(0, rest.find(' '));
@@ -117,7 +117,7 @@ void Accounts::compare(std::uint64_t tag, const Entry& entry) {
     return;
   }
   if (line.status != got.status) report(tag, entry, "another status is logged");
-  // What the proxy answers by itself is logged when it is written, as one frame of content.
+  // Replies of the proxy's own are logged when they are written, as one frame of content.
   const std::uint64_t as_one = got.bytes - got.cuts * kFrameHeaderBytes;
   const bool is_same = line.bytes == got.bytes || line.bytes == as_one;
   // A connection that the network has taken may have brought more than its sender knows.
@@ -137,7 +137,7 @@ void Accounts::compare(std::uint64_t tag, const Entry& entry) {
 Accounts::Sums Accounts::settle() {
   std::vector<std::uint64_t> done;
   for (const auto& [tag, entry] : open_) done.push_back(tag);
-  std::ranges::sort(done);  // what is found first is the same in each run
+  std::ranges::sort(done);  // the first finding is the same in each run
   for (const std::uint64_t tag : done) {
     const Entry& entry = open_[tag];
     if (entry.client == Client::kWhole)

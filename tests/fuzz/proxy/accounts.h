@@ -1,6 +1,6 @@
 // Accounts: the proxy's access log, held against what clients have sent and got. Each request is
-// logged once and each of its bytes is counted once, whoever has asked and however it went out.
-// One thread.
+// logged once and each of its bytes is counted once, for every client and on every path out. One
+// thread.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class Accounts {
   struct Got {
     int status = 0;
     std::uint64_t bytes = 0;    // heads, interim ones too, framing and content
-    std::uint64_t content = 0;  // of these the content
+    std::uint64_t content = 0;  // the content among these
     // Frames of HTTP/2 beyond one that a window has cut the content into; 0: it fits in no one.
     std::uint64_t cuts = 0;
   };
@@ -58,7 +58,7 @@ class Accounts {
     std::uint64_t untaken = 0;
     std::map<std::string, std::uint64_t, std::less<>> outcomes;
     std::map<std::string, std::uint64_t, std::less<>> rules;  // by what the world knows
-    std::set<std::size_t> tables;                             // of rules that held
+    std::set<std::size_t> tables;                             // rules that held
   };
   // That proxy has ended, and all that it logged was taken: nothing is missing. Returns its sums,
   // and begins anew.
@@ -77,7 +77,7 @@ class Accounts {
   struct Entry {
     Client client = Client::kOpen;
     bool has_line = false;
-    bool was_broken = false;  // the network has taken some connection while it was under way
+    bool was_broken = false;  // the network has taken some connection during it
     Sent sent;
     Got got;
     Line line;

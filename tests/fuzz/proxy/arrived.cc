@@ -92,7 +92,7 @@ std::optional<Request::Offer> ArrivedRequest::taken_offer(const Request& cause) 
   return taken;
 }
 
-// docs/RULES.md, `follow_redirects`. What is wrong; empty: nothing.
+// docs/RULES.md, `follow_redirects`. Returns the fault; empty: none.
 std::string ArrivedRequest::look_at_offer(const Request& cause, const Request::Offer& offer) const {
   const Rule* const rule = cause.rule;
   constexpr int kRedirectionsMax = 5;

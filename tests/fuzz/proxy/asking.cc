@@ -25,7 +25,7 @@ std::string describe(const Request& request) {
   return out + " -> " + (request.answer.empty() ? "(no answer yet)" : request.answer);
 }
 
-// What RFC 9111 4.4 invalidates is another from now on.
+// Objects that RFC 9111 4.4 invalidates are others from now on.
 void note_write(const World& world, const Url& url, const Event& event) {
   const std::string named = "/r/" + std::to_string(event.serial);
   for (const std::string_view path : {std::string_view(url.path), std::string_view(named)}) {
@@ -66,7 +66,7 @@ void note_answered(Ring& ring, const std::shared_ptr<Request>& request, Answer& 
                    std::uint64_t bytes, std::uint64_t cuts) {
   World& world = ring.world;
   request->ended = now();
-  // Of a part, or of nothing but the head, the proxy may have the end later.
+  // The proxy may have the end of a part, or of a bare head, later.
   if (answer.status == 200 && request->method == "GET") request->whole = request->ended;
   request->answer = summary(answer, Ending::kComplete);
   if (ring.accounts != nullptr) {

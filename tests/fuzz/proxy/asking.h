@@ -1,4 +1,5 @@
-// What clients do with each request and its answer, whatever protocol they speak. One thread.
+// Handling of each request and its answer by clients, for all protocols that they speak. One
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the origin answers.
+// Answers of the origin.
 #include <algorithm>
 #include <array>
 
@@ -99,7 +99,8 @@ void Author::change(Url& url) {
   }
 }
 
-// Of such a body the last read takes no more than its rest, and the kernel keeps what is behind it.
+// The last read of such a body takes no more than its rest, and the kernel keeps the bytes behind
+// it.
 bool Author::has_large_surplus(const Url& url) const {
   return world_.surplus != 0 && url.number % 10 == 0 && url.blob == nullptr;
 }
@@ -217,7 +218,8 @@ void Author::add_caching_fields(Url& url, Event& event) {
   }
 }
 
-// What must not come into other hands; each value names its response and the user who caused it.
+// Fields that must not come into other hands; each value names its response and the user who caused
+// it.
 void Author::add_personal_fields(Url& url, Event& event, int user) {
   const Character& character = url.character;
   const std::string whose = std::to_string(event.serial) + "." + personal(user);

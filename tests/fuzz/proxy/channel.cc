@@ -47,12 +47,12 @@ struct Channel::Secured {
   Ssl ssl;
   Layer layer;
   Random random{0};
-  BIO* in = nullptr;  // of the SSL's
+  BIO* in = nullptr;  // the SSL's
   BIO* out = nullptr;
   std::string outbox;    // encrypted
-  std::size_t sent = 0;  // of it
+  std::size_t sent = 0;  // bytes of it
   std::uint64_t sent_before = 0;
-  std::uint32_t watched = 0;  // what the loop is asked for
+  std::uint32_t watched = 0;  // events that the loop is asked for
   bool ready = false;         // the handshake is done
   bool stalled = false;
   bool stopped = false;
@@ -62,7 +62,7 @@ struct Channel::Secured {
   int read_error = 0;
   std::size_t reads = 0;
   std::string fault;
-  std::string record;  // what goes into the next one
+  std::string record;  // bytes of the next one
   Loop::Timer pause{};
   Loop::Timer soon{};
 

@@ -3,8 +3,8 @@
 // more than that. Under TLS what is encrypted goes out in pieces of any size, in the midst of
 // records and of the handshake, with pauses between, and the connection may end at any of them.
 //
-// What its peer sends under TLS must be TLS (fault()), and ends by a close_notify: an end without
-// one is told as a reset, for what came before it may not be the whole.
+// Input of its peer under TLS must be TLS (fault()), and ends by a close_notify: an end without one
+// is reported as a reset, for the bytes before it may not be the whole.
 #pragma once
 
 #include <sys/types.h>
@@ -76,7 +76,7 @@ class Channel final : public Handler {
   std::string fault() const;
   // The protocol that ALPN has chosen; empty: none yet, or there is no TLS.
   std::string_view protocol() const;
-  // It has come to where it stops; a plain one never does.
+  // It has reached its stop; a plain one never does.
   bool has_stopped() const;
   // Has both sides change their keys, as often. REQUIRES: under TLS, of a client.
   void change_keys(int times);

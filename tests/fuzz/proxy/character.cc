@@ -1,4 +1,4 @@
-// What origins are like. The weights are made so that the kinds which are dangerous for a shared
+// Characters of origins. The weights are made so that the kinds which are dangerous for a shared
 // cache (personal, with Set-Cookie, without freshness, with no-cache) are as common as the plain.
 #include <string>
 

@@ -65,7 +65,7 @@ void Client::connect() {
   answered_ = false;
 }
 
-// How this batch is treated beside being sent and read.
+// Draws the treatment of this batch, apart from being sent and read.
 void Client::plan_misbehaviour() {
   leave_at_ = 0;
   half_close_ = false;
@@ -107,7 +107,7 @@ void Client::begin() {
   ++ring_.active;
   for (; batch > 0 && ring_.requests_left > 0; --batch) {
     add(compose(ring_, random_, asker_));
-    // What follows an HTTP/1.0 request may go unanswered.
+    // Requests behind one of HTTP/1.0 may go unanswered.
     if (waiting_.back()->http10) break;
   }
   if (ring_.tunnels != nullptr && random_.percent(slow_ ? kSlowTunnelPercent : kTunnelPercent)) {
@@ -136,8 +136,8 @@ void Client::begin() {
 }
 
 void Client::add(std::shared_ptr<Request> request) {
-  // Pipelining is HTTP/1.1's. Of a body without a length that was cut, HTTP/1.0 can be told by a
-  // reset alone, which may cost it what came before.
+  // Pipelining is HTTP/1.1's. HTTP/1.0 shows by a reset alone that a body without a length was cut,
+  // which may cost it what came before.
   if (!waiting_.empty()) request->http10 = false;
   const std::string text = text_of(ring_, *request);
   note_begun(ring_, request, progress_, {.bytes = text.size()});
@@ -154,7 +154,7 @@ void Client::add_tunnel() {
   out_ += early;
 }
 
-// What was a connection for requests is an end of a tunnel.
+// A connection for requests becomes an end of a tunnel.
 void Client::hand_over() {
   const std::shared_ptr<Request> request = waiting_.front();
   waiting_.pop_front();
@@ -187,7 +187,7 @@ void Client::flush() {
       if (!waiting_.empty() && waiting_.back()->method == "CONNECT") {
         ring_.tunnels->note_broken(*waiting_.back(), out_.size());
       }
-      out_.clear();  // what was answered before the end is still to be read
+      out_.clear();  // answers from before the end are still to be read
       break;
     }
     out_.erase(0, static_cast<std::size_t>(size));
@@ -333,7 +333,8 @@ bool Client::take_head() {
     if (same_name(member, "keep-alive")) keeps = true;
   }
   if (!keeps || answer_.body.kind() == BodyReader::Kind::kClose) said_close_ = true;
-  // RFC 9112 9.6. What comes so late was written after the drain had begun, in its worker's turn.
+  // RFC 9112 9.6. An answer that comes so late was written after the drain had begun, in its
+  // worker's turn.
   const double on_its_way = static_cast<double>(reads_here_ + 1) * world_.piece;
   const bool alone = !pipelined_ && !slow_;
   if (!said_close_ && alone && answer_.head_at > world_.ending_since + on_its_way) {
@@ -372,7 +373,7 @@ bool Client::take_body() {
   if (waiting_.empty()) {
     on_end();
   } else if (said_close_) {
-    // The rest goes unanswered, which the client was told.
+    // The rest goes unanswered, which the client knows.
     drop_rest();
     disconnect(false);
     on_end();
@@ -385,7 +386,7 @@ std::uint64_t Client::take_bytes(std::uint64_t unread) {
   return told_here_ - before;
 }
 
-// Whatever waits gets no answer any more, or not all of it.
+// Waiting requests get no answer any more, or not all of it.
 void Client::drop_rest() {
   // By TLS the proxy knows of what was sent, and not of what that became.
   std::uint64_t bytes = channel_.is_secured() ? 0 : take_bytes(0);

@@ -25,7 +25,7 @@ namespace encore::proxyfuzz {
 // A connection's worth of a client, whatever it speaks.
 class AnyClient : public Handler {
  public:
-  // Goes at once, whatever it waits for.
+  // Goes immediately, whatever it waits for.
   virtual void leave(bool reset) = 0;
   // Tells of a request that has waited too long. Call now and then.
   virtual void check_progress(bool origin_is_busy, double bound) = 0;
@@ -53,7 +53,7 @@ class Client final : public AnyClient {
   void hand_over();
   void plan_misbehaviour();
   void flush();
-  // What it waits for to go on sending.
+  // Returns the events that it waits for to go on sending.
   std::uint32_t sending() const;
   void read();
   void keep_unread();
@@ -78,13 +78,13 @@ class Client final : public AnyClient {
   bool pipelined_ = false;   // this batch is more than one
   bool answered_ = false;    // the connection has been used before
   std::string out_;
-  std::string in_;           // what has come and is not judged yet, between two reads
+  std::string in_;           // bytes that have come and are not judged yet, between two reads
   std::string_view unread_;  // and within one
   std::deque<std::shared_ptr<Request>> waiting_;
   Answer answer_;
   bool have_head_ = false;
-  std::uint64_t bytes_here_ = 0;  // of this batch
-  std::uint64_t told_here_ = 0;   // of these, of answers that have ended
+  std::uint64_t bytes_here_ = 0;  // in this batch
+  std::uint64_t told_here_ = 0;   // the part of these that belongs to answers that have ended
   std::size_t reads_here_ = 0;
   std::uint64_t leave_at_ = 0;  // goes after so many bytes; 0: stays
   bool leave_with_reset_ = false;

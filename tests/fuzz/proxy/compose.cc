@@ -1,4 +1,4 @@
-// What clients ask for.
+// Requests of clients.
 #include <algorithm>
 #include <string>
 
@@ -169,7 +169,7 @@ void add_conditions(Random& random, Request& request) {
     fields.push_back({"If-Modified-Since", http_date(request.modified_since)});
     request.conditional = true;
   }
-  // A date beside a range is for few clients, and what comes first is for all who serve them.
+  // A date next to a range is for few clients, and what comes first is for all who serve them.
   const double ranges = request.modified_since != 0 ? 40 : 12;
   if (request.method != "GET" || !random.percent(ranges)) return;
   request.range = random_range(random);
@@ -181,7 +181,7 @@ void add_conditions(Random& random, Request& request) {
   fields.push_back({"If-Range", etag});
 }
 
-// What rules look at, beside the path.
+// Adds what rules depend on, apart from the path.
 void add_for_rules(Random& random, Request& request) {
   if (random.percent(45)) {
     request.query = random.pick<std::string_view>(
@@ -202,7 +202,7 @@ void add_for_rules(Random& random, Request& request) {
   if (random.percent(20)) fields.push_back({"X-Spare", "of " + std::to_string(request.tag)});
 }
 
-// Who the client is, by what trusted proxies say and by nothing else (docs/CONFIG.md, [[listen]]).
+// Sets the client, by what trusted proxies say and by nothing else (docs/CONFIG.md, [[listen]]).
 void add_client(Random& random, const Asker& asker, Request& request) {
   request.listener = asker.listener;
   request.from_second = asker.from_second;
@@ -219,7 +219,7 @@ void add_client(Random& random, const Asker& asker, Request& request) {
   }
 }
 
-// What follows from the rule that holds for it.
+// Sets what follows from the rule that holds for it.
 void apply_rule(const World& world, Request& request) {
   const RuleTable& rules = world.rules;
   if (request.listener == 1) {

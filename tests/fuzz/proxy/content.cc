@@ -34,7 +34,7 @@ void write_hex(std::uint64_t value, std::size_t digits, char* out) {
   }
 }
 
-// What the letters of all blocks are taken from, each block's from another place.
+// Source of the letters of all blocks, each block's from another place.
 const char* pool() {
   static const auto letters = [] {
     auto made = std::make_unique<std::array<char, kPoolBytes + kLetters>>();

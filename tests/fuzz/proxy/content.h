@@ -13,14 +13,15 @@ namespace encore::proxyfuzz {
 
 struct ContentName {
   std::uint64_t number = 0;
-  int user = -1;  // whose personal bytes; -1: nobody's
+  int user = -1;  // owner of personal bytes; -1: nobody
 };
 
 // Appends bytes [begin, end) of it.
 void append_content(const ContentName& name, std::uint64_t begin, std::uint64_t end,
                     std::string& out);
 
-// Where `bytes` stop being those of the content at `offset`; npos where they never do.
+// Returns the offset at which `bytes` stop being those of the content at `offset`; npos if they
+// never do.
 std::size_t find_difference(const ContentName& name, std::uint64_t offset, std::string_view bytes);
 
 }  // namespace encore::proxyfuzz

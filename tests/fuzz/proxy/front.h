@@ -1,4 +1,4 @@
-// The two listeners of a round's proxy: which one a client comes to, and from which address.
+// The two listeners of a round's proxy: which one a client uses, and from which address.
 #pragma once
 
 #include "tests/fuzz/proxy/client.h"

@@ -35,7 +35,8 @@ std::string target_of(const Request& request) {
   return request.query.empty() ? out : out + "?" + request.query;
 }
 
-// What names the server and the path. Returns the bytes of the request line and of Host.
+// Appends the fields that name the server and the path. Returns the bytes of the request line and
+// of Host.
 std::size_t append_target(const Ring& ring, Random& random, const Request& request, Fields& out) {
   const bool is_tls = ring.has_tls[static_cast<std::size_t>(request.listener)];
   const std::string scheme = is_tls && !ring.absolute ? "https" : "http";
@@ -208,7 +209,7 @@ void Http2Client::ask_at_once() {
     world_.count("request: left before an answer");
     return finish_all(Ending::kLeft);
   }
-  // Others may follow while these are under way.
+  // Others may follow while these are in progress.
   if (!streams_.empty() && streams_.size() < streams_max_ && random_.percent(50)) {
     schedule(0.0001 * static_cast<double>(random_.below(60)));
   }
@@ -242,7 +243,7 @@ void Http2Client::flush() {
       return;
     }
     if (size < 0) {
-      broken_ = true;  // what was answered before the end is still to be read
+      broken_ = true;  // answers from before the end are still to be read
       out_.clear();
       break;
     }
@@ -359,7 +360,8 @@ void Http2Client::on_head(std::int32_t id, int status, Fields fields) {
   if (!ring_.oracle.judge_head(request, answer)) is_over_ = true;
 }
 
-// RFC 9113 6.8. What comes so late was written after the drain had begun, in its worker's turn.
+// RFC 9113 6.8. An answer that comes so late was written after the drain had begun, in its worker's
+// turn.
 void Http2Client::judge_drain(const Stream& stream) {
   const double on_its_way = static_cast<double>(reads_here_ + 1) * world_.piece;
   if (has_goaway_ || streams_.size() > 1 || slow_ ||

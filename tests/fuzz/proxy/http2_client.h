@@ -1,4 +1,4 @@
-// One connection's worth of a client over HTTP/2: several requests at once, each a stream, with
+// One connection's worth of a client over HTTP/2: several concurrent requests, each a stream, with
 // windows that are small, streams that it resets, and ends in their midst. Each answer is judged as
 // those over HTTP/1 are.
 #pragma once
@@ -23,7 +23,7 @@ namespace encore::proxyfuzz {
 struct Http2Text {
   Fields fields;  // the pseudo-fields first
   Http2Wire::Upload upload;
-  std::uint64_t bytes = 0;  // of the head as text of HTTP/1, and of the content
+  std::uint64_t bytes = 0;  // bytes of the head as text of HTTP/1, and of the content
 };
 // Makes a request that compose() has made one of HTTP/2, and writes it.
 Http2Text to_http2(const Ring& ring, Random& random, Request& request);
@@ -57,7 +57,7 @@ class Http2Client final : public AnyClient, private Http2Events {
   void flush();
   void shut_down_if_sent();
   void read();
-  // What the end of a read or a pause makes of windows and uploads.
+  // Updates windows and uploads at the end of a read or a pause.
   void go_on();
   void pause();
   void consume(std::int32_t id, Stream& stream);
@@ -74,7 +74,7 @@ class Http2Client final : public AnyClient, private Http2Events {
   // An answer has ended as it is; the stream is of no more use.
   enum class Why : std::uint8_t {
     kLeft,     // by us
-    kRefused,  // the proxy has said that it did not look at the request
+    kRefused,  // the proxy has said that it did not handle the request
     kReset,    // by the proxy
     kEnded,    // with its connection
   };
@@ -109,7 +109,7 @@ class Http2Client final : public AnyClient, private Http2Events {
   bool slow_ = false;
   bool is_reading_ = false;  // within a read
   Loop::Timer timer_{};
-  Loop::Timer pause_{};  // of windows, uploads and reading
+  Loop::Timer pause_{};  // pauses windows, uploads and reading
 };
 
 }  // namespace encore::proxyfuzz

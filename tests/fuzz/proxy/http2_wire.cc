@@ -59,7 +59,7 @@ bool is_of_head(const nghttp2_frame_hd& header) {
 
 }  // namespace
 
-// What nghttp2 calls.
+// Callbacks for nghttp2.
 struct Http2Callbacks {
   static Http2Wire& wire(void* user) { return *static_cast<Http2Wire*>(user); }
 
@@ -124,7 +124,7 @@ struct Http2Callbacks {
     Http2Wire& self = wire(user);
     Http2Wire::Stream* const stream = self.find(id);
     if (stream == nullptr) {
-      self.consume_connection(size);  // what had left before its reset came
+      self.consume_connection(size);  // bytes that had left before its reset came
       return 0;
     }
     stream->bytes += size;

@@ -33,11 +33,11 @@ class Http2Events {
 
 class Http2Wire {
  public:
-  // What a client says of itself.
+  // Settings that a client announces.
   struct Plan {
-    std::uint32_t window = 65535;  // of a stream
+    std::uint32_t window = 65535;  // per stream
     std::uint32_t connection_window = 65535;
-    std::uint32_t table_bytes = 4096;  // of header blocks that it receives
+    std::uint32_t table_bytes = 4096;  // for header blocks that it receives
     double pads = 0;                   // percent of its frames have padding
     double pauses = 0;                 // and of its uploads stop in the middle
   };
@@ -85,11 +85,11 @@ class Http2Wire {
     bool stops = false;  // its upload does, once
     bool is_stopped = false;
     bool has_sent_all = false;
-    bool has_head = false;  // of its final response
+    bool has_head = false;  // its final response has one
     bool is_dropped = false;
     std::uint64_t bytes = 0;
     std::uint64_t frames = 0;      // with content
-    std::uint64_t head_bytes = 0;  // of the header block that is read
+    std::uint64_t head_bytes = 0;  // bytes of the header block that is read
     int status = 0;
     Fields fields;
   };

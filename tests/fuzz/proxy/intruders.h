@@ -1,7 +1,7 @@
-// Intruders: who comes to a listener with TLS and keeps to nothing. Garbage and plain HTTP instead
-// of a ClientHello, handshakes and records that end, stop or are damaged at any byte, protocols
-// that nobody speaks, key updates by the dozen. Nothing is asked of the proxy but that it goes on:
-// what they send is no whole request, or a malformed one. One thread.
+// Intruders: clients of a listener with TLS that keep to nothing. They send garbage and plain HTTP
+// instead of a ClientHello, handshakes and records that end, stop or are damaged at any byte,
+// protocols that nobody speaks, key updates by the dozen. The proxy has only to go on: they send no
+// whole request, or a malformed one. One thread.
 #pragma once
 
 #include <memory>

@@ -72,11 +72,11 @@ bool was_heard(int descriptor);
 // Whether the other side had read when all that was sent to it was there, and has then sent what
 // came from it last. As far as the system can tell.
 bool had_read_all(int descriptor);
-// What the other side of a connection has done to end it: its own half, or all.
+// The end of a connection by its other side: of its own half, or all.
 struct OtherEnding {
   std::uint64_t order = 0;  // among all that happens
   double at = 0;
-  std::uint64_t undelivered = 0;  // of what it had sent, what had not arrived by then
+  std::uint64_t undelivered = 0;  // bytes that it had sent and that had not arrived by then
 };
 // Each such call of the other side, the first in front. Nothing: the system does not tell.
 std::optional<std::vector<OtherEnding>> other_endings(int descriptor);

@@ -236,8 +236,7 @@ class Round {
   }
 
  private:
-  // The same configuration again, in the midst of what is under way, or other rules as soon as
-  // nothing is.
+  // The same configuration again while requests are in progress, or other rules as soon as none is.
   void reload(Ring& ring, Process& process) {
     if (reloads_.percent(50)) {
       other_rules_wait_ = ring.paused = true;
@@ -289,7 +288,7 @@ class Round {
     }
   }
 
-  // When all clients have gone and idle connections have been given up, what is left is a leak.
+  // When all clients have gone and idle connections are closed, the rest is a leak.
   void look_for_leaks(Process& process, std::size_t before) {
     const double give_up = now() + 20;
     while (process.is_running() && process.descriptors() > before + 2 && now() < give_up)
@@ -365,7 +364,7 @@ class Round {
   Oracle oracle_;
   Random random_;
   Random reloads_;
-  bool other_rules_wait_ = false;  // until nobody has a request under way
+  bool other_rules_wait_ = false;  // until no request is in progress
   TlsEnds tls_;
   TlsUse has_tls_;
   Servers servers_;

@@ -20,7 +20,7 @@ struct Field {
 };
 using Fields = std::vector<Field>;
 
-// Of two as long as each other.
+// True if two texts of one length differ in nothing but case.
 bool same_but_for_case(std::string_view a, std::string_view b) noexcept;
 // Most names differ in their length.
 inline bool same_name(std::string_view a, std::string_view b) noexcept {
@@ -48,7 +48,7 @@ struct Head {
 // what is wrong with it, if anything: RFC 9112 2.2, 5 and 5.1 to the letter.
 std::size_t read_head(std::string_view bytes, Head& head, std::string& error);
 
-// What follows a head, piece by piece.
+// Parser of the bytes behind a head, piece by piece.
 class BodyReader {
  public:
   enum class Kind : std::uint8_t { kNone, kLength, kChunked, kClose, kFrames };
@@ -57,7 +57,7 @@ class BodyReader {
 
   // Uses up some of `bytes`; `content` is what of it is content. False where it is malformed.
   bool next(std::string_view& bytes, std::string_view& content, std::string& error);
-  // It has come to its end. REQUIRES: kFrames, whose end HTTP/2 tells.
+  // It has ended. REQUIRES: kFrames, whose end HTTP/2 tells.
   void end(Fields trailers) {
     trailers_ = std::move(trailers);
     stage_ = Stage::kDone;

@@ -20,7 +20,7 @@ void Oracle::judge_interim(const Request& request, const Head& head) {
   const Event* event =
       field == nullptr ? nullptr
                        : world_.event(static_cast<std::uint64_t>(number(field->value).value_or(0)));
-  // What comes before a final response is of no use, and nobody else's business, than who asked.
+  // Interim responses are of no use, and nobody else's business, than to the client that asked.
   if (event == nullptr || event->request.get() != &request) {
     world_.report("interim", "an interim response that was not made for this request", &request,
                   head.start + (field ? "\nX-Interim: " + field->value + "\n" : "\n"));
@@ -118,7 +118,7 @@ void Oracle::judge_own(const Case& at) {
     fault(at, "retry", "a kept connection was closed under it, and it was not sent again");
   }
   if (status == 504 && at.request.directives.only_if_cached) return;
-  // What is not idempotent, or has a body, is not asked of another server.
+  // A request that is not idempotent, or has a body, is not sent to another server.
   const bool safe = at.request.method == "GET" || at.request.method == "HEAD";
   const bool lost = !safe && (at.request.met_failure || world_.last_failure >= since);
   if ((status == 502 || status == 503 || status == 504) && (failed || lost)) return;
@@ -185,7 +185,7 @@ void Oracle::judge_fields(const Case& at) {
   }
   if (at.request.method == "HEAD" && at.direct() && at.answer.status == 200 &&
       event.status == 200) {
-    // RFC 9110 9.3.2: what a HEAD was told of the length reaches who asked.
+    // RFC 9110 9.3.2: the length that a HEAD's answer had reaches its client.
     const Field* told = find(event.fields, "Content-Length");
     if (told != nullptr && std::ranges::find(fields, *told) == fields.end()) {
       fault(at, "fields", "this line of the origin is lost: " + quoted(*told));
@@ -220,7 +220,7 @@ void Oracle::judge_location(const Case& at, const Field& field) {
 
 // Set-Cookie reaches who caused it; another only where the origin marked the response for shared
 // caches and the request that it was made for carried no Cookie ([cache] set_cookie = "strip").
-// Never that of a 304 or of a HEAD, whose fields go into what is stored (RFC 9111 3.2).
+// Never that of a 304 or of a HEAD, whose fields go into the stored response (RFC 9111 3.2).
 void Oracle::judge_cookies(const Case& at) {
   for (const Field& field : at.answer.head.fields) {
     if (!same_name(field.name, "Set-Cookie")) continue;

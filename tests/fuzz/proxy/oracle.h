@@ -1,7 +1,7 @@
-// Judges what a client got against what is true. Each rule stands beside the clause that it comes
-// from. Where timing leaves a doubt the rule is on the proxy's side: a request's start is taken
-// before its first byte was written, a response's time before its first byte was sent, and what
-// lies within the world's slack of a bound is let pass.
+// Judges what a client got against what is true. Each rule stands next to the clause that it comes
+// from. If timing leaves a doubt, the rule is on the proxy's side. A request's start is taken
+// before its first byte was written, a response's time before its first byte was sent; anything
+// within the world's slack of a bound is let pass.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace encore::proxyfuzz {
 
-// What a client has of an answer so far.
+// State of an answer that a client has so far.
 struct Answer {
   int status = 0;
   Head head;
@@ -22,11 +22,11 @@ struct Answer {
   BodyReader body;
   double head_at = 0;
   std::uint64_t content_bytes = 0;
-  // Where the content starts within its representation; set by judge_head.
+  // Start of the content within its representation; set by judge_head.
   const Content* content = nullptr;
   const Event* event = nullptr;
   std::uint64_t offset = 0;
-  std::uint64_t expected = 0;  // of content bytes, where content is known
+  std::uint64_t expected = 0;  // content bytes, where content is known
   bool multipart = false;
   bool own = false;  // made by the proxy
   std::string kept;  // a multipart's body, or the beginning of one of the proxy's own
@@ -118,7 +118,7 @@ class Oracle {
   void fault(const Case& at, std::string_view kind, const std::string& what);
 
   World& world_;
-  std::uint64_t lost_ = 0;  // answers that did not come to their end, for no reason that we know
+  std::uint64_t lost_ = 0;        // answers that did not end, for no reason that we know
   std::uint64_t unanswered_ = 0;  // requests behind the response of a revoked connection
 };
 

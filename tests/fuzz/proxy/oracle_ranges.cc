@@ -6,8 +6,8 @@
 
 namespace encore::proxyfuzz {
 
-// RFC 9110 13.2.2: conditions come before the range. Of what is the proxy's to answer, which is
-// what was not made for this request.
+// RFC 9110 13.2.2: conditions come before the range. Only for answers of the proxy's own, which
+// were not made for this request.
 void Oracle::judge_condition(const Case& at) {
   const Request& request = at.request;
   const Answer& answer = at.answer;

@@ -17,7 +17,7 @@ void Oracle::judge_reuse(const Case& at) {
     return;
   }
   if (event.method == "HEAD" && event.status != 200 && event.status != 304) {
-    // 4.3.5: of what is stored for GET, a HEAD with another status updates nothing.
+    // 4.3.5: a HEAD with another status updates nothing that is stored for GET.
     fault(at, "head", "by a HEAD that was answered with " + std::to_string(event.status));
   }
   if (at.request.method != "GET" && at.request.method != "HEAD") {
@@ -66,11 +66,11 @@ void Oracle::note_gone(const Case& at) {
   world_.count("validated: gone");
 }
 
-// RFC 9110 6.5: what has a chunked body's trailers is asked for with them again. Of one that was
-// ever sent in another way the stored one may be that.
+// RFC 9110 6.5: content with a chunked body's trailers is sent with them again. If it was ever sent
+// in another way, the stored one may be that.
 void Oracle::judge_trailers(const Case& at) {
   const Content& content = *at.answer.content;
-  // Where a rule removes or sets fields there are none.
+  // If a rule removes or sets fields there are none.
   const Rule* const rule = at.request.rule;
   if (rule != nullptr && rule->edits_answers()) return;
   if (!at.request.takes_trailers || at.request.http10 || at.request.method != "GET") return;
@@ -177,9 +177,9 @@ double Oracle::lifetime_by_origin(const Case& at, const Directives& merged) cons
   return guess > static_cast<double>(event.age) ? guess : 0;
 }
 
-// Stale by `beyond` seconds: does somebody who may allow that? What was never fresh is validated
-// before every use, unless its origin itself allows more: neither a request nor a window of the
-// configuration or of a rule does, but where a rule has said how long it is fresh.
+// Stale by `beyond` seconds: does somebody who may allow that? A response that was never fresh is
+// validated before every use, unless its origin itself allows more: neither a request nor a window
+// of the configuration or of a rule does, but where a rule has said how long it is fresh.
 bool Oracle::is_staleness_allowed(const Case& at, const Directives& merged,
                                   const Staleness& staleness) const {
   const Rule* const rule = at.maker();
@@ -226,7 +226,7 @@ void Oracle::judge_freshness(const Case& at, const Directives& merged) {
   if (obeys && request.no_cache && event.decided < since) {
     fault(at, "reload", "an older answer to a request with no-cache (5.2.1.4)");
   }
-  // Where the origin fails, what is stored may stand in for it (4.3.3).
+  // If the origin fails, a stored response may stand in for it (4.3.3).
   if (obeys && request.directives.max_age && !error &&
       age > static_cast<double>(*request.directives.max_age) + world_.slack) {
     fault(at, "request-max-age", "an answer older than the request's max-age (5.2.1.1)");

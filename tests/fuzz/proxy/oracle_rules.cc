@@ -1,4 +1,4 @@
-// What [[rule]]s say beside RFC 9111 (docs/RULES.md), and what listeners do (docs/CONFIG.md).
+// Rules of [[rule]]s in addition to RFC 9111 (docs/RULES.md), and of listeners (docs/CONFIG.md).
 #include "tests/fuzz/proxy/judged_fields.h"
 #include "tests/fuzz/proxy/oracle.h"
 
@@ -106,8 +106,9 @@ void Oracle::judge_digest(const Case& at) {
   }
 }
 
-// `authorization = "recheck"`: whoever gets what is stored was allowed it lately, and nobody gets
-// it of whom that is not asked. What was said to one who was refused is for nobody else.
+// `authorization = "recheck"`: a client that gets a stored response was allowed it lately, and
+// nobody gets it whose permission is not asked. An answer to a client that was refused is for
+// nobody else.
 void Oracle::judge_permission(const Case& at) {
   const Event& event = *at.answer.event;
   const Request& request = at.request;
@@ -137,7 +138,7 @@ bool Oracle::is_asked_otherwise(const Case& at) {
          asks(*cause) != asks(at.request);
 }
 
-// "What is one object".
+// Judges that a stored response is for the same object, and that rules let it be stored.
 void Oracle::judge_key(const Case& at) {
   const Event& event = *at.answer.event;
   if (event.request == nullptr) return;
@@ -194,7 +195,7 @@ bool Oracle::says_lifetime(const Case& at) const {
          std::ranges::any_of(rule->negative, is_named);
 }
 
-// "What is stored, and for how long."
+// Applies the lifetime that a rule gives a response. True if the rule's own value holds.
 bool Oracle::apply_lifetime(const Case& at, double& lifetime) const {
   const Rule* const rule = at.maker();
   if (rule == nullptr) return false;

@@ -189,7 +189,7 @@ class OriginConnection final : public Handler {
         static_cast<std::uint64_t>(number(value.substr(0, value.find('\r'))).value_or(0)));
   }
 
-  // What has arrived of a request counts as sent, whether the rest does or not.
+  // The part of a request that has arrived counts as sent, whether the rest does or not.
   void note_failed_request() {
     world_.last_failure = now();
     const auto cause = cause_of(in_);
@@ -268,8 +268,8 @@ class OriginConnection final : public Handler {
     on_request();
   }
 
-  // Whether the answer itself is all sent. What was still to come behind it does not come then; as
-  // long as none of it was sent, nobody can know of it.
+  // True if the answer itself is all sent. Bytes that were still to come behind it do not come
+  // then; as long as none of them was sent, nobody can know of them.
   bool leave_out_surplus() {
     if (reply_.event == nullptr || reply_.surplus == 0 || !head_left_.empty() ||
         body_left_.size() > reply_.surplus) {
@@ -378,7 +378,7 @@ class OriginConnection final : public Handler {
   }
 
   void next_piece() {
-    // What is due of the last piece has been sent.
+    // The part that was due of the last piece has been sent.
     due_ = pieces_left_ <= 1 ? body_left_.size() : body_left_.size() / pieces_left_;
     --pieces_left_;
     flush();
@@ -412,7 +412,7 @@ class OriginConnection final : public Handler {
     }
     const bool is_whole = !reply_.event->cut;
     const bool ends = reply_.end != Reply::End::kKeep;
-    // Under TLS a part may wait to be sent: until then the answer is under way.
+    // Under TLS a part may wait to be sent: until then the answer is in progress.
     if (!(ends && is_whole ? channel_.say_end() : channel_.has_sent_all())) {
       return channel_.want(EPOLLIN | EPOLLOUT);
     }
@@ -439,9 +439,9 @@ class OriginConnection final : public Handler {
   std::shared_ptr<Request> cause_;
   int requests_here_ = 0;
   bool is_noted_ = false;       // a request that was failed has been seen
-  std::string_view head_left_;  // of the reply's, to be sent
+  std::string_view head_left_;  // to be sent of the reply's
   std::string_view body_left_;
-  std::size_t due_ = 0;  // of it, now
+  std::size_t due_ = 0;  // bytes of it, now
   std::size_t pieces_left_ = 0;
   bool spoiled_ = false;        // more than an answer was sent
   std::uint64_t answered_ = 0;  // the last event, as long as it is not heard

@@ -13,7 +13,7 @@
 
 namespace encore::proxyfuzz {
 
-// What the origin sends for one request, made all at once when its head is due.
+// The origin's output for one request, made in one step when its head is due.
 struct Reply {
   Event* event = nullptr;
   std::string interim;

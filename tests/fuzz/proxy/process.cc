@@ -84,7 +84,7 @@ std::string Process::make_config(const Options& options, const World& world, Ran
     return "\"" + std::to_string(limit.most_since(0, 0)) + "s\"\n";
   };
   std::string out = listeners(options, world) + options.upstream;
-  // Who the second listener's clients are is made up.
+  // The identities of the second listener's clients are made up.
   out += "[forward]\nallow_clients = [\"127.0.0.0/8\", \"10.0.0.0/8\"]\n";
   out += "private_destinations = \"always\"\n";
   out += "[admin]\naddress = \"127.0.0.1:" + std::to_string(admin_port_) + "\"\n";
@@ -135,7 +135,7 @@ Process::Process(const Options& options, const World& world, Random& random)
       output_path_(options.directory + "/output"),
       disk_path_(options.directory + "/disk"),
       log_path_(options.directory + "/access.log") {
-  // What the origin of an earlier round said is of no use in this one.
+  // Responses of an earlier round's origin are of no use in this one.
   ::unlink(disk_path_.c_str());
   ::unlink(log_path_.c_str());
   without_rules_ = make_config(options, world, random);

@@ -19,7 +19,7 @@ class Process {
     std::string directory;  // for the configuration and what it says
     bool reverse = false;
     std::string upstream;              // [[origin]] and [upstream], as lines
-    std::array<std::string, 2> tls{};  // of the listeners, as lines; empty: plain
+    std::array<std::string, 2> tls{};  // the listeners', as lines; empty: plain
   };
 
   // Starts it and waits until it is ready; the program ends where that fails. The world's rules and
@@ -29,15 +29,15 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Of listener 0 or 1.
+  // Returns the port of listener 0 or 1.
   std::uint16_t port(int listener = 0) const noexcept {
     return listener == 0 ? port_ : second_port_;
   }
   std::uint16_t admin_port() const noexcept { return admin_port_; }
   const std::string& config() const noexcept { return config_; }
   bool is_running();
-  // Has it read its configuration again, which is the same: what is under way goes on, and nothing
-  // of it is shared with what comes.
+  // Makes it read its configuration again, which is the same: requests in progress go on, and share
+  // nothing with those that come.
   void reload();
   // Has it read a configuration with the world's rules, which are others, and waits until they are
   // in force. False: they are not.

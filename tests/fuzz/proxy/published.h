@@ -1,4 +1,4 @@
-// What the proxy publishes of its cache itself: asked for in between where there is one who can
+// Filters that the proxy publishes of its cache: requested in between where there is one who can
 // judge it. The fuzzer, which shares nothing with the proxy, has none; the simulation has.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What all clients of a world share, and how they compose what they ask for. One thread.
+// State that all clients of a world share, and how they compose their requests. One thread.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace encore::proxyfuzz {
 
-// Who asks, and where.
+// The client of a request, and its listener.
 struct Asker {
   int user = -1;
   int listener = 0;
@@ -35,7 +35,7 @@ class Front {
   virtual int connect(Random& random, Asker& asker, int receive_buffer) = 0;
 };
 
-// What all clients share.
+// State that all clients share.
 struct Ring {
   Loop& loop;
   World& world;
@@ -44,11 +44,11 @@ struct Ring {
   bool absolute = true;            // request targets, as a forward proxy wants them
   std::vector<std::string> hosts;  // "127.0.0.1:port"; a URL has one of them
   std::uint64_t requests_left = 0;
-  std::size_t active = 0;  // clients with requests under way
+  std::size_t active = 0;  // clients with requests in progress
   bool paused = false;     // nobody begins anything
   bool has_rules = false;  // the proxy has rules, though there is one listener alone
   bool misbehave = true;   // they leave, end their side early and read slowly
-  // Told of a client that leaves, and of its request under way; null: there is none.
+  // Called with the request in progress of a client that leaves; null: there is none.
   std::function<void(const Request*)> on_leave = {};
   Accounts* accounts = nullptr;    // null: the proxy's log is not read
   Published* published = nullptr;  // null: nobody asks for that

@@ -13,7 +13,7 @@
 
 namespace encore::proxyfuzz {
 
-// What rules are chosen by.
+// The facts that rules are chosen by.
 struct RuleQuery {
   std::string_view path;  // normalised, without query
   std::string_view method;
@@ -25,7 +25,8 @@ struct RuleQuery {
 inline constexpr std::string_view kDigest = "/sha256:";
 
 struct Rule {
-  // A text that is the same, or begins with or ends in what stands beside the only '*' of a glob.
+  // True for a text that is the same, or begins with or ends in the text next to the only '*' of a
+  // glob.
   static bool is_match(std::string_view glob, std::string_view text);
   bool holds_for(const RuleQuery& query) const;
 
@@ -90,7 +91,7 @@ struct Rule {
   std::string sent_query(std::string_view query) const {
     return origin_query ? std::string(query) : key_of(query);
   }
-  // Of a Cookie what goes on, sorted; nothing: no Cookie does.
+  // Returns the part of a Cookie that goes on, sorted; nothing: no Cookie does.
   std::optional<std::string> sent_cookie(std::string_view cookie) const;
   // Nothing is looked up for it, nor stored of its answer.
   bool is_uncached(bool has_cookie) const {
@@ -118,14 +119,14 @@ class RuleTable {
   // The part of a path and a query that tells objects of a URL apart, and whose they are, under
   // that rule; null: none.
   std::string object_of(const Rule* rule, std::string_view path, std::string_view query) const;
-  // Under which names what answers for a URL may be stored, whoever has asked for it.
+  // Returns the names under which answers for a URL may be stored, for all clients.
   std::vector<std::string> keys_of(std::string_view path, std::string_view query) const;
   // As the configuration has them. `listeners` are their addresses.
   std::string text(const std::vector<std::string>& listeners) const;
 
  private:
   std::vector<const Rule*> all_of(std::string_view path) const;
-  // Who asks may have another rule than others for the same URL.
+  // True if clients may have different rules for the same URL.
   bool depends_on_who_asks() const;
   std::vector<Rule> rules_;
 };

@@ -23,7 +23,7 @@ class Servers {
   Servers(const Servers&) = delete;
   Servers& operator=(const Servers&) = delete;
 
-  // Of a forward proxy the one there is.
+  // Returns the only port of a forward proxy.
   std::uint16_t port() const { return servers_.front()->port(); }
   // Port of the server that is always well.
   std::uint16_t living_port() const { return servers_[living_]->port(); }

@@ -132,7 +132,7 @@ Ssl TlsEnds::make_client(Random& random, Offer offer) {
   auto offered = random.pick<std::string_view>({"", "\x08http/1.1", "\x02h3\x08http/1.1"});
   if (offer == Offer::kOther) offered = "\x02h3";
   if (offer == Offer::kHttp2) {
-    // Whatever its order, the proxy prefers it (docs/CONFIG.md, `http2`).
+    // The proxy prefers it in any order (docs/CONFIG.md, `http2`).
     offered =
         random.pick<std::string_view>({"\x02h2", "\x02h2\x08http/1.1", "\x02h3\x08http/1.1\x02h2"});
   }

@@ -40,7 +40,7 @@ class TlsEnds {
   // For [[listen]], as a line.
   std::string listen_line() const;
 
-  // What a client speaks, and says so by ALPN; kOther: nothing that the proxy does.
+  // The protocol that a client speaks, and offers by ALPN; kOther: none of the proxy's.
   enum class Offer : std::uint8_t { kHttp1, kHttp2, kOther };
   // A connection to the proxy.
   Ssl make_client(Random& random, Offer offer);

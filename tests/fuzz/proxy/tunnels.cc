@@ -82,7 +82,7 @@ class Tunnels::End final : public Handler {
  private:
   void moved() { side_.last_moved = now(); }
 
-  // What has come is what the other end sent.
+  // Checks that the bytes that have come are those of the other end.
   bool check() {
     const std::size_t difference =
         find_difference({.number = side_.peer->number}, side_.received, rest_);
@@ -167,7 +167,7 @@ class Tunnels::End final : public Handler {
       const ssize_t size = ::send(side_.descriptor, unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
       if (size < 0 && (errno == EAGAIN || errno == ENOTCONN)) return wait();
       if (size < 0) {
-        // What the other side said before may still be there; nothing more is sent.
+        // Bytes that the other side sent before may still be there; nothing more is sent.
         tunnels_.judge_break(side_);
         end(false);
         return;
@@ -381,8 +381,8 @@ bool Tunnels::may_be_cut(const Side& at) const {
          now() - started >= drain_min && world_.last_ending > 0;
 }
 
-// For how long the proxy had moved nothing in either direction when it did that. What it reads from
-// then on is for nobody.
+// For how long the proxy had moved nothing in either direction when it did that. Bytes that it
+// reads from then on are for nobody.
 double Tunnels::still_for(const Side& at, const OtherEnding& when) const {
   double moved = 0;
   for (const Side* side : {&at, static_cast<const Side*>(at.peer)}) {
@@ -405,9 +405,9 @@ bool Tunnels::may_be_idle(const Side& at, Seen seen) const {
   return false;
 }
 
-// Where the system does not tell. For about as long as neither end has sent anything nothing has
-// moved in the proxy, which may have been still for longer: what was sent may wait before it. What
-// is sent then may come too late.
+// For where the system does not tell. For about as long as neither end has sent anything nothing
+// has moved in the proxy, which may have been still for longer: sent bytes may wait before it.
+// Bytes that are sent then may come too late.
 bool Tunnels::may_be_silent(const Side& at) const {
   double last = at.last_sent;
   if (at.peer != nullptr) last = std::max(last, at.peer->last_sent);
@@ -449,8 +449,8 @@ void Tunnels::judge_break(Side& at) {
   if (at.peer == nullptr || may_be_cut(at) || may_be_idle(at, Seen::kBreak)) return;
   const Side& peer = *at.peer;
   if (peer.has_failed) return;
-  // Of an end that is done nothing but the trouble itself tells that the network has lost what it
-  // had sent.
+  // For an end that is done only the trouble itself shows that the network has lost what it had
+  // sent.
   const bool is_lost = peer.descriptor >= 0 ? was_broken(peer.descriptor)
                                             : std::max(world_.last_trouble, world_.last_break) >=
                                                   at.started - world_.slack;

@@ -1,7 +1,7 @@
-// Tunnels: CONNECT, and both ends of what comes of it. Each end sends the bytes of a content of its
-// own, which say whose they are, and ends as its stream of random numbers wants: sends all, ends
-// its side and waits for the other's end, or breaks off. What an end gets must be what the other
-// one sent, in order, and its end must be the other one's. One thread.
+// Tunnels: CONNECT, and both ends of the result. Each end sends the bytes of a content of its own,
+// which say whose they are, and ends as its stream of random numbers wants: sends all, ends its
+// side and waits for the other's end, or breaks off. The bytes that an end gets must be those that
+// the other one sent, in order, and its end must be the other one's. One thread.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Tunnels final : public Handler {
   ~Tunnels() override;
 
   std::shared_ptr<Request> compose(Random& random, int user);
-  // What the client sends of its bytes before it is answered.
+  // Composes the bytes that the client sends before it is answered.
   std::string compose_early(Random& random, const Request& request);
   // The client has ended its side, or has gone, before it was answered; so many bytes of what was
   // composed were not sent.
@@ -40,7 +40,7 @@ class Tunnels final : public Handler {
   struct Opened {
     int descriptor = -1;
     std::string_view unread;  // behind the head of the answer
-    std::string unsent;       // of what was composed
+    std::string unsent;       // composed bytes
     bool has_ended = false;   // the client sends no more
     bool is_slow = false;
     bool is_broken = false;          // see note_broken(): its end is no end but a break
@@ -52,21 +52,21 @@ class Tunnels final : public Handler {
   void check_progress(double bound);
 
   std::string host = "127.0.0.1";
-  // What of the configuration ends them: the least time, among all that were in force, in which
-  // nothing moves, and that of a drain.
+  // Limits of the configuration that end them: the least time, among all that were in force, in
+  // which nothing moves, and that of a drain.
   double idle_min = std::numeric_limits<double>::infinity();
   double drain_min = std::numeric_limits<double>::infinity();
 
  private:
-  // What is known of one end, also when it has gone.
+  // Knowledge of one end, also when it has gone.
   struct Side {
-    std::uint64_t number = 0;  // of its content
+    std::uint64_t number = 0;  // its content's
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
     bool has_ended = false;   // it has sent its end
     bool has_failed = false;  // or has broken off, or lost its connection
     bool is_behind_answers = false;
-    std::uint64_t head_bytes = 0;  // of the answer in front of what is received
+    std::uint64_t head_bytes = 0;  // bytes of the answer in front of what is received
     double started = 0;
     double last_sent = 0;
     bool was_idle = false;  // for as long as may end a tunnel

@@ -14,7 +14,7 @@ namespace encore::proxyfuzz {
 namespace {
 
 // Old enough that no answer can come from a URL that has been let go: no request asks for it, and
-// those under way have ended long ago.
+// those that did have ended long ago.
 constexpr double kRetiredSeconds = 60;
 constexpr std::size_t kHistory = 60;
 constexpr double kBlobPercent = 15;
@@ -307,7 +307,7 @@ void World::note_heard(std::uint64_t serial) {
   if (event != nullptr) event->heard = now();
 }
 
-// Of a response that is stored once, and not again.
+// Notes a hit on a response that is stored once, and not again.
 void World::note_hit(const Request& request, std::uint64_t serial, double head_at) {
   if (!on_hit) return;
   Event& event = *events_[serial - 1];

@@ -1,6 +1,6 @@
-// What is true: the URLs with their characters, each content and each response that the origin
-// made, each request that a client sent, and what happened to a URL lately. The origin writes it,
-// the clients write and read it, and the oracle judges answers by it. All in one thread and on one
+// The truth: the URLs with their characters, each content and each response that the origin made,
+// each request that a client sent, and what happened to a URL lately. The origin writes it, the
+// clients write and read it, and the oracle judges answers by it. All in one thread and on one
 // clock, so that "before" means before.
 #pragma once
 
@@ -47,13 +47,14 @@ struct Url;
 
 struct Request {
   std::uint64_t tag = 0;
-  int user = -1;  // who asks
+  int user = -1;  // the asking one
   std::string method;
   Url* url = nullptr;
-  std::string own_path;        // of what the proxy publishes itself; empty: it is the origin's
-  std::string query;           // of the target, without its '?'
-  std::string object;          // what of it tells objects of the URL apart
-  std::string spelling;        // of the path in the target, where it is another than the URL's
+  std::string own_path;        // path of what the proxy publishes itself; empty: it is the origin's
+  std::string query;           // the target's, without its '?'
+  std::string object;          // part of it that tells objects of the URL apart
+  std::string spelling;        // spelling of the path in the target, if it is another than the
+                               // URL's
   std::string client;          // its address, as far as the proxy can know it; empty: of no concern
   std::string named_client;    // and as it says itself, or whom it trusts; empty: nothing
   int listener = 0;            // which of the proxy's it came to
@@ -63,7 +64,7 @@ struct Request {
   std::size_t rules_before = 0;       // how many tables of rules there were before its own
   std::optional<std::string> tenant;  // its X-Tenant
   bool http10 = false;
-  std::int32_t stream = 0;  // of HTTP/2; 0: it is HTTP/1's
+  std::int32_t stream = 0;  // HTTP/2's number; 0: it is HTTP/1's
   Fields fields;
   Selecting selecting;
   Directives directives;
@@ -72,20 +73,20 @@ struct Request {
   std::string range;
   std::string if_range;
   bool conditional = false;
-  std::int64_t modified_since = 0;  // of its If-Modified-Since, which counts; 0: none does
+  std::int64_t modified_since = 0;  // its If-Modified-Since, which counts; 0: none does
   bool takes_trailers = false;
   std::size_t body_bytes = 0;
-  double started = 0;     // just before its first byte was written
-  double not_before = 0;  // what the origin was asked for earlier was invalidated before `started`
+  double started = 0;       // just before its first byte was written
+  double not_before = 0;    // earlier answers of the origin were invalidated before `started`
   double stale_before = 0;  // and made stale by a soft purge
   double ended = 0;
-  // A whole response has come to its end.
+  // A whole response has ended.
   double whole = std::numeric_limits<double>::infinity();
   // The target of a redirection by the origin, with paths of its own.
   struct Offer {
     std::string path;
     std::string host;  // empty: the same
-    int number = 1;    // of redirections until there
+    int number = 1;    // redirections until there
     bool states_lifetime = false;
   };
   std::vector<Offer> offers;
@@ -108,7 +109,7 @@ class Lines {
  private:
   static constexpr std::uint64_t kNone = 0;
   static std::uint64_t hash_of(const Field& field) noexcept;
-  // Where it is, or would be. REQUIRES: slots.
+  // Returns the place where it is, or would be. REQUIRES: slots.
   std::size_t place_of(std::uint64_t hash) const noexcept;
   void grow();
   std::vector<std::uint64_t> slots_;  // a power of two of them, at most half of them taken
@@ -118,13 +119,13 @@ class Lines {
 // One representation (RFC 9110 3.2) of a URL.
 struct Content {
   std::uint64_t number = 0;
-  ContentName name;  // of its bytes
+  ContentName name;  // its bytes
   const Url* url = nullptr;
   std::uint32_t bytes = 0;
   std::string etag;                // empty: none
   std::int64_t last_modified = 0;  // 0: none. No two contents of a URL have the same.
   double made = 0;
-  Selecting selecting;  // of the request that it was made for
+  Selecting selecting;  // from the request that it was made for
   Lines lines;          // every field and trailer line ever sent with it
   // How often its body was sent, and how often not whole or without trailers.
   int sent = 0;
@@ -183,7 +184,7 @@ struct Change {
   const Url& url;
   std::string_view path;
   double since = 0;          // it noticed it at that time or later
-  std::uint64_t serial = 0;  // of the response that told it; 0: it was told by nobody's
+  std::uint64_t serial = 0;  // the response with it; 0: none
   bool certain = false;      // and has noticed it by now
 };
 
@@ -217,7 +218,7 @@ struct Character {
   double withhold = 0;  // another version, which nobody may keep
   std::string content_type;
   double redirect = 0;
-  double wrong = 0;      // of what has a digest in its path: another body
+  double wrong = 0;      // for paths with a digest: another body
   bool guarded = false;  // some users are refused, and who does not say who he is
 };
 
@@ -230,7 +231,7 @@ struct Url {
   std::int64_t birth = 0;  // Last-Modified counts from here
   std::int64_t contents = 0;
   std::map<std::string, Content*> current;  // variant -> content of this version
-  // What HEADs without a validator said, by the length that they stated: by it alone each of them
+  // Fields of HEADs without a validator, by the length that they stated: by it alone each of them
   // may have updated a stored response of that length, one after the other (RFC 9111 4.3.5).
   std::unordered_map<std::uint32_t, Lines> lines_by_length;
   double last_error = -1e9;  // the origin answered 5xx last
@@ -242,11 +243,11 @@ struct Url {
     double stale_before = 0;
   };
   std::map<std::string, Bounds, std::less<>> bounds;
-  Bounds all_bounds;  // of all its objects: what was purged by another name than its own
-  std::string tag;    // what its responses are purged by together with others'; empty: it has none
+  Bounds all_bounds;  // bounds for all its objects, purged by another name than its own
+  std::string tag;    // its responses are purged by it together with others'; empty: it has none
   // The rules let some response to it into the cache; what comes later may take its place there.
   bool may_be_admitted = false;
-  int clients = 0;  // requests under way
+  int clients = 0;  // requests in progress
   int requests_left = 0;
   double alone_until = 0;  // nobody begins to ask for it before
   // The content whose digest its path names; null: none. Others may have the same bytes.
@@ -262,7 +263,7 @@ struct Url {
   std::optional<Part> last_part;
   // When the origin said yes to a HEAD, by who asked for what.
   std::map<std::string, double, std::less<>> allowed;
-  // What goes when the URL goes.
+  // Parts that go when the URL goes.
   std::vector<std::uint64_t> serials, contents_made, tags;
   std::deque<std::function<std::string()>> history;
 };
@@ -274,7 +275,7 @@ struct Finding {
 
 class World {
  public:
-  // What origins do beside answering well and in time.
+  // Conduct of origins, apart from answering well and in time.
   enum class Origins : std::uint8_t { kReliable, kFailing };
   World(std::uint64_t seed, bool reverse, std::size_t urls, Origins origins = Origins::kFailing);
 
@@ -304,7 +305,7 @@ class World {
   std::shared_ptr<Request> make_request(Url& url);
   std::shared_ptr<Request> request(std::uint64_t tag) const;
   void remember(Url& url, std::function<std::string()> happening);
-  // What stands for the proxy's own paths.
+  // Stands for the proxy's own paths.
   Url& own() noexcept { return own_; }
   void note_change(const Change& change) const {
     if (on_change) on_change(change);
@@ -313,8 +314,8 @@ class World {
   void note_heard(std::uint64_t serial);
   void note_hit(const Request& request, std::uint64_t serial, double head_at);
 
-  // What is stored for a URL as its clients ask for it is gone, or `soft`: stale, from that time
-  // on.
+  // Stored responses for a URL, as its clients ask for it, are gone, or `soft`: stale, from that
+  // time on.
   void invalidate(Url& url, std::string_view query, double time, bool soft) const;
   // The same for all objects of each URL that `holds`. Returns those.
   std::vector<Url*> invalidate_where(const std::function<bool(const Url&)>& holds, double time,
@@ -323,21 +324,21 @@ class World {
   RuleTable rules;
   // Tables that were in force before: what was stored by them stays.
   std::deque<RuleTable> earlier_rules;
-  // Nobody has a request under way.
+  // No request is in progress.
   void replace_rules(RuleTable by) {
     earlier_rules.push_back(std::exchange(rules, std::move(by)));
     count("reloads: other rules");
   }
   // Identifies the client and the part of a URL, as the origin is asked whether he may have it.
   std::string asker_of(const Request& request) const;
-  // Whether origins are told of its client.
+  // True if origins are informed of its client.
   bool is_told(const Request& request) const { return reverse_ || request.listener == 1; }
   // By which a response to that request is stored; null: none.
   const Rule* storing_rule(const Request& request, std::string_view content_type) const;
-  std::string host;  // of all URLs, where it matters
+  std::string host;  // that of all URLs, where it matters
   // The origin's under another name; empty: it has none.
   std::string other_host;
-  // What listener 1 refuses.
+  // Requests that listener 1 refuses.
   std::string denied_path;                   // a glob; empty: nothing
   std::vector<std::string> allowed_methods;  // none: all are allowed
   // Whether the servers of the origin come and go; then none of them ends a connection otherwise.
@@ -403,7 +404,7 @@ class World {
   std::function<void(const Url&, double time)> on_written;
   // An origin has ended the connection under a request.
   std::function<void(const Request&)> on_origin_gone;
-  // What was in the cache at `first_hit` still was there when the request was looked up.
+  // Called if an object in the cache at `first_hit` still was there when the request was looked up.
   std::function<void(const Request&, double first_hit)> on_hit;
 
  private:
