@@ -111,7 +111,7 @@ void answer_purge(Administered& process, const AdminRequest& request, AdminReply
   if (dry_run) {
     token = fmt::format(", \"token\": \"{}\"", purge_tokens().make(*order, monotonic_now()));
   }
-  // Where it is refused nobody calls, and the answer is still ours to give.
+  // If it is refused nobody calls, and the answer is still ours to give.
   auto owed = std::make_shared<AdminReply>(std::move(to));
   const bool taken = process.purge(std::move(*order), [owed, soft, dry_run,
                                                        token](const Purged& purged) {
@@ -340,7 +340,7 @@ std::string read_metrics(Administered& process) {
   return metrics_text(snapshot, status);
 }
 
-// What a page says to a GET; nothing where there is no such page.
+// Returns a page's response to a GET; nothing if there is no such page.
 std::optional<AdminResponse> read_page(Administered& process, const AdminRequest& request) {
   const std::string_view path = request.path;
   if (path == "/") return read_live_page();

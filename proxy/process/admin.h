@@ -20,7 +20,7 @@
 
 namespace encore::server {
 
-// What the pages speak of: the process.
+// The process that the pages speak of.
 class Administered {
  public:
   virtual const config::Config& config() const = 0;
@@ -46,12 +46,12 @@ class Administered {
 // Answers one request, a purge when it is done. Refused with 403: a client that is none of
 // allow_clients, a Host that is not ours (a page of another site must not reach us through a name
 // of its own), and any request but GET and HEAD that a page of another origin sends. /healthz and
-// /readyz tell nothing else and answer to everybody, by any Host: what watches many machines rarely
-// knows their names.
+// /readyz tell nothing else and answer to everybody, by any Host: monitors of many machines rarely
+// know their names.
 void answer_admin(Administered& process, AdminRequest request, AdminReply to);
 
-// What a request with this head may bring: a memory with the token, nothing where one is asked for
-// or given otherwise, else `usual` bytes.
+// Returns the largest body of a request with this head: a memory with the token, nothing where one
+// is asked for or given otherwise, else `usual` bytes.
 std::size_t admin_body_max(Administered& process, const AdminRequest& head, std::size_t usual);
 
 }  // namespace encore::server

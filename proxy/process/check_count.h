@@ -17,7 +17,7 @@ class CheckCount {
   CheckCount(const Thresholds& thresholds, bool is_down)
       : thresholds_(thresholds), is_down_(is_down) {}
 
-  // What follows from one more check.
+  // Counts one more check. Returns the change that follows from it.
   std::optional<Change> note(bool is_good) {
     if (is_good != is_down_) {
       against_ = 0;
@@ -33,7 +33,7 @@ class CheckCount {
  private:
   const Thresholds thresholds_;
   bool is_down_;
-  std::uint32_t against_ = 0;  // in a row, against what is held now
+  std::uint32_t against_ = 0;  // in a row, against the present state
 };
 
 }  // namespace encore::server

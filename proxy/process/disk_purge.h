@@ -1,4 +1,4 @@
-// What a purge means for the disk tier: keys are in its log; prefixes, tags and bans become rules,
+// Translates a purge for the disk tier: keys are in its log; prefixes, tags and bans become rules,
 // which each record is held to when it is read, for the index knows no texts. Any thread.
 #pragma once
 
@@ -49,8 +49,8 @@ inline constexpr std::size_t kDiskBansMax = 64;
 // Whether the disks take a ban by an expression now. Errors: why not.
 Result<void> may_take(const disk::Disks& disks, const Ban& ban);
 
-// Whether a record is one that the rule speaks of. What cannot be read is. `bans` may be shared by
-// all disks.
+// True if the rule speaks of the record, or the record cannot be read. `bans` may be shared by all
+// disks.
 bool matches_rule(const disk::Purge& rule, const disk::RecordFront& front, SavedBans& bans);
 
 }  // namespace encore::server

@@ -13,8 +13,8 @@
 
 namespace encore::server {
 
-// What the keys of the disks that are there were hashed with; nothing where none is there yet, or
-// none is configured. Errors: disks with different seeds, a disk that cannot be looked at.
+// Returns the seed with which the keys of the existing disks were hashed; nothing where none is
+// there yet, or none is configured. Errors: disks with different seeds, a disk that cannot be read.
 Result<std::optional<filter::Seed>> seed_of_disks(const config::Config& config);
 
 // Whether a start could take this disk: it is one of this seed (none: of any), or can be made.
@@ -23,7 +23,7 @@ Result<std::optional<filter::Seed>> seed_of_disks(const config::Config& config);
 Result<void> check_disk(const config::Disk& disk, const std::optional<filter::Seed>& seed);
 
 // A disk keeps the segments that it was made with, whatever the configuration says of new ones:
-// takes over those of the disks that are there. What cannot be looked at stays.
+// takes over those of the disks that are there. An entry for a disk that cannot be read stays.
 void take_found_segments(config::Config& config);
 // The same at a reload, which waits for no device: those that the running one has.
 void keep_segments(const config::Config& running, config::Config& wanted);
@@ -34,7 +34,7 @@ Result<std::vector<std::string>> disks_to_be_emptied(const config::Config& confi
 
 // How they are opened.
 disk::DisksOptions disk_options(const config::Config& config, const filter::Seed& identity_seed);
-// Null where none is configured. `clear`: what is there is given up for new ones. Errors:
+// Null where none is configured. `clear`: existing disks are replaced by new ones. Errors:
 // disk::Disks::open().
 Result<std::unique_ptr<disk::Disks>> open_disks(const config::Config& config,
                                                 const filter::Seed& identity_seed, bool clear);

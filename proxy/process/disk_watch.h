@@ -1,6 +1,5 @@
-// DiskWatch: says in the log what becomes of the disks: loaded, writes paused, out of service,
-// more purges than it remembers one by one, made anew because it has missed some.
-// Confined to the main thread.
+// DiskWatch: logs the states of the disks: loaded, writes paused, out of service, more purges than
+// it remembers one by one, made anew because it has missed some. Confined to the main thread.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ class DiskWatch {
  private:
   struct Seen {
     disk::DiskCondition condition = disk::DiskCondition::kLoading;
-    std::uint64_t overflows = 0;  // of the purge log
+    std::uint64_t overflows = 0;  // of the purge log's
   };
   std::vector<Seen> seen_;  // empty: nothing was said yet
   std::string witness_error_;

@@ -94,7 +94,7 @@ std::string conditions_of_type(const config::Config& config) {
   return text;
 }
 
-// What would make another request of it.
+// Fails if a text of it would make another request of it.
 Result<void> check_texts(const Explained& asked) {
   const auto ends_a_line = [](char c) { return c == '\r' || c == '\n' || c == '\0'; };
   if (asked.method.empty() ||
@@ -178,7 +178,7 @@ void add_treatment(const RequestContext& request, Explanation& lines) {
   if (treatment.sie_seconds) lines.add("stale if error", seconds_text(*treatment.sie_seconds));
 }
 
-// Who is refused by the listener's own lists, and what else it asks of its clients.
+// Adds the refusals of the listener's own lists, and its other demands on clients.
 std::string_view add_policy(const RequestContext& request, const RequestView& view,
                             const net::Address& client, Explanation& lines) {
   if (request.policy == nullptr) return {};
@@ -254,7 +254,7 @@ void add_connect(const Asking& asking, const RequestContext& request, Explanatio
   lines.add("", "what follows is of who asks for the whole URL");
 }
 
-// What a request is explained by. `running`: null where no proxy runs.
+// The knowledge that explains a request. `running`: null where no proxy runs.
 struct Known {
   const std::shared_ptr<const Runtime>& runtime;
   const filter::Seed& seed;

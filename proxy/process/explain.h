@@ -1,6 +1,7 @@
-// What is made of a request, without asking its origin: which rule holds, and what follows; and of
-// a running proxy what it knows of its key. For `encore explain`, /api/explain and --check-config
-// --url. Any thread. Why a request is not run for it: docs/decisions/0271.
+// Explains the handling of a request, without asking its origin: which rule holds, and what
+// follows; and, of a running proxy, its state of the request's key. For `encore explain`,
+// /api/explain and --check-config --url. Any thread. Why a request is not run for it:
+// docs/decisions/0271.
 #pragma once
 
 #include <memory>
@@ -27,7 +28,7 @@ struct Explained {
 // By the configuration alone. Errors: a URL that is none, a listener or client that is none, fields
 // that are none, certificates that cannot be loaded.
 Result<std::string> explain(const config::Config& config, const Explained& request);
-// Of a running proxy, too. Errors: as above.
+// The same, with the state of a running proxy. Errors: as above.
 Result<Explanation> explain(const Running& running, const Explained& request);
 
 }  // namespace encore::server

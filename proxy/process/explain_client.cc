@@ -22,7 +22,7 @@ Result<std::string> ask(const config::Config& config, std::string method, std::s
       .method = std::move(method),
       .target = std::move(target),
       .names = resolver_options(config.upstream),
-      // As much as the variants of a key can come to.
+      // Enough for the variants of a key.
       .bytes_max = 4 * kMiB,
       .time_max = std::chrono::seconds(10)};
   if (endpoint->socket.empty() && to_address(*endpoint).is_unspecified()) {

@@ -1,5 +1,5 @@
-// Asks a running proxy by its admin listener: its status, what becomes of a request, and who has
-// refused the certificate of [intercept]. Blocks.
+// Asks a running proxy by its admin listener: its status, how it would handle a request, and who
+// has refused the certificate of [intercept]. Blocks.
 #pragma once
 
 #include <string>

@@ -28,7 +28,7 @@ struct InMemory {
   cache::EntryView entry;
 };
 
-// Holds what is stored under a key, to be read when no lock is held any more.
+// Collects the objects that are stored under a key, to be read when no lock is held any more.
 class Collect final : public cache::Visitor {
  public:
   Collect() {
@@ -63,7 +63,7 @@ std::int64_t seconds_until(MonotonicTime then, MonotonicTime now) {
   return std::clamp(end - begin, -kLong, kLong);
 }
 
-// What makes a stored response storable.
+// Returns the reason for which a stored response is storable.
 std::string storable_by(const store::Object& object, const RequestContext& request) {
   http::ResponseHead head;
   http::read_stored_head(stored_head_of(object), head);
@@ -143,7 +143,7 @@ std::string varies_by(std::string_view names, std::string_view variant_key) {
 
 constexpr std::string_view kAcceptEncoding = "accept-encoding";
 
-// Looks at what was collected as a lookup for the request would.
+// Checks the collected objects as a lookup for the request would.
 class Look {
  public:
   // `fields` select the variant; borrowed.

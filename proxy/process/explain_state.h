@@ -1,6 +1,6 @@
-// What a running proxy knows of a request beside its configuration: what is stored of its key, what
-// admission remembers, what would happen now, what happened lately. It learns nothing and changes
-// nothing. Any thread.
+// A running proxy's state of a request, in addition to its configuration: objects that are stored
+// for its key, the memory of admission, what would happen now, what happened lately. It learns
+// nothing and changes nothing. Any thread.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace encore::server {
 
-// Of a running proxy; all is borrowed.
+// Parts of a running proxy; all is borrowed.
 struct Running {
   std::shared_ptr<const Runtime> runtime;  // the present one
   filter::Seed identity_seed;

@@ -27,17 +27,17 @@ struct ExplainedVariant {
   std::int64_t age_seconds = 0;
   std::int64_t fresh_seconds = 0;  // left; negative: stale for so long
   std::int64_t kept_seconds = 0;   // left until it is of no use at all
-  std::string storable = {};       // what makes it so
+  std::string storable = {};       // the reason for that
   std::string barred = {};         // why a request would not get it; empty: no reason of its own
 };
 
-// What a running proxy knows beside its configuration.
+// A running proxy's state, in addition to its configuration.
 struct ExplainedState {
   bool is_looked_up = true;  // else it has no key, and nothing is stored of it or remembered
   std::vector<ExplainedVariant> stored;
   std::string policy;
   cache::Recalled recalled;
-  std::string now_kind;  // what would happen to a request now, in a word
+  std::string now_kind;  // the way a request would be handled now, in a word
   std::string now_text;  // and in words
   std::vector<RecentOutcomes::Outcomes> outcomes;
   WallTime wall{};

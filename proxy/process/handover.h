@@ -16,12 +16,12 @@
 
 namespace encore::server {
 
-// Of a saved form, beyond the filters' bits: heads, lengths and what theory knows.
+// Bytes of a saved form, beyond the filters' bits: heads, lengths and what theory knows.
 inline constexpr std::uint64_t kSavedFormBytes = std::uint64_t{2} << 20U;
 
-// What was adopted, over all shards.
+// The adopted memory, over all shards.
 struct Taken {
-  std::uint32_t shards = 0;  // of the other cache
+  std::uint32_t shards = 0;  // those of the other cache
   std::uint32_t generations = 0;
   std::uint64_t bits = 0;
   std::uint64_t insertions = 0;
@@ -38,23 +38,23 @@ struct AdoptRefusal {
 };
 using Adopted = std::expected<Taken, AdoptRefusal>;
 
-// Adopts a saved form, on any thread; it takes what it takes to go through all filters. Where a
-// journal of decisions is written the bytes are laid beside it first: without them it could not be
-// replayed. Nothing has changed where it is refused.
+// Adopts a saved form, on any thread; that takes as long as going through all filters. If a journal
+// of decisions is written, the bytes are first stored next to it: without them it could not be
+// replayed. Nothing has changed if it is refused.
 Adopted adopt_memory(cache::Kernel& kernel, const config::Config& config, std::string_view bytes,
                      MonotonicTime now);
 
-// Who gives and takes memories for others. Confined to the main thread.
+// Gives and takes memories for others. Confined to the main thread.
 class MemoryHandover {
  public:
   // Null where none is configured.
   virtual const Token* token() const = 0;
-  // Calls `done`, at once or later, with what admission remembers, as it is now or as it was when
-  // it was saved for somebody who still has it. False where no more work is taken: then `done` is
-  // not called.
+  // Calls `done`, immediately or later, with what admission remembers, as it is now or as it was
+  // when it was saved for somebody who still has it. False where no more work is taken: then `done`
+  // is not called.
   using Saved = std::shared_ptr<const std::string>;
   virtual bool save(std::move_only_function<void(Saved)> done) = 0;
-  // Adopts and calls `done` later, one at a time: false while that is under way, and as above.
+  // Adopts and calls `done` later, one at a time: false while that is in progress, and as above.
   virtual bool adopt(std::string bytes, std::move_only_function<void(Adopted)> done) = 0;
 
  protected:

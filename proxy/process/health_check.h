@@ -24,14 +24,14 @@
 
 namespace encore::server {
 
-// What a check asks. `origin` has a health_path.
+// Returns the request of a check. `origin` has a health_path.
 std::string health_request(const config::Origin& origin, const OriginServer& server);
 // Whether such a status is that of a server that is well.
 bool is_healthy(const config::Origin& origin, int status);
 
 class HealthCheck final : private net::StreamHandler {
  public:
-  // All is borrowed. Begins at once.
+  // All is borrowed. Begins immediately.
   struct Parts {
     net::Loop& loop;
     net::Resolver& resolver;

@@ -26,7 +26,7 @@ class HealthChecks {
   net::Resolver& resolver_;
   WorkerStats& stats_;
   std::shared_ptr<const Runtime> runtime_;
-  std::vector<std::unique_ptr<HealthCheck>> checks_;  // of runtime_
+  std::vector<std::unique_ptr<HealthCheck>> checks_;  // those of runtime_
 };
 
 }  // namespace encore::server

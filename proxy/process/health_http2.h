@@ -20,7 +20,7 @@ class HealthHttp2 final : private h2::ClientHandler, private h2::StreamHandler {
   std::size_t receive(std::string_view bytes);
   // Writes what the stream takes. False where that has ended.
   [[nodiscard]] bool write();
-  // Of the final response; 0: none has come.
+  // Returns the status of the final response; 0: none has come.
   unsigned status() const { return status_; }
   // None will come.
   bool has_failed() const { return has_failed_; }

@@ -19,12 +19,13 @@ class Jobs {
   Jobs(net::Loop& loop, net::Loop::Function on_idle);
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
-  // Waits for the work under way; what has not begun is dropped, and nothing is done afterwards.
+  // Waits for the work in progress; jobs that have not begun are dropped, and nothing is done
+  // afterwards.
   ~Jobs();
 
   // Runs `work` on the thread, then `done` on the loop. How many may wait is the caller's to bound.
   void submit(net::Loop::Function work, net::Loop::Function done);
-  // Submitted and not done, the one under way included.
+  // Submitted and not done, the one in progress included.
   std::size_t count() const { return count_; }
 
  private:

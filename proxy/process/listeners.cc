@@ -12,7 +12,7 @@
 namespace encore::server {
 namespace {
 
-// The first ones are told of when they serve.
+// The first ones are logged when they serve.
 void tell_of_changes(const Listeners::Plan& before, const Listeners::Plan& after) {
   if (before.empty()) return;
   const auto tell = [](const char* what, const Listeners::Plan& of, const Listeners::Plan& other) {
@@ -57,7 +57,7 @@ bool Listeners::has_port(std::uint16_t port) {
          });
 }
 
-// What the workers keep until they have closed those of the present that `plan` is without.
+// Returns what the workers keep until they have closed those of the present that `plan` is without.
 std::shared_ptr<const void> Listeners::note_leaving(const Plan& plan) {
   std::shared_ptr<const void> closing;
   for (const Entry& before : present_) {
@@ -86,7 +86,7 @@ Result<Listeners::Entry> Listeners::open(const config::Listen& listen) {
     return entry;
   }
   entry.bound = to_address(*listen.address);
-  // Where our own have the port it is ours to share: another user is refused it by the system.
+  // If our own have the port it is ours to share: another user is refused it by the system.
   if (!has_port(entry.bound.port())) {
     if (auto unused = net::Listener::check_unused(entry.bound); !unused) {
       return std::unexpected(unused.error());

@@ -1,7 +1,7 @@
-// Listeners: the listening sockets of all workers, from one configuration to the next. What a
-// config wants anew is opened before anything of the present one is touched; what stays keeps its
-// sockets, so that no connection is lost. Confined to the main thread. Why listeners are known by
-// their address, and new ones open first: docs/decisions/0223.
+// Listeners: the listening sockets of all workers, from one configuration to the next. New
+// listeners of a config are opened before anything of the present one is touched; those that stay
+// keep their sockets, so that no connection is lost. Confined to the main thread. Why listeners are
+// known by their address, and new ones open first: docs/decisions/0223.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ namespace encore::server {
 
 // One listener as one worker has it.
 struct ListenerSeat {
-  std::uint64_t id = 0;  // of each that was ever opened another one
+  std::uint64_t id = 0;  // each that was ever opened has another one
   config::Mode mode = config::Mode::kForward;
   std::size_t index = 0;                           // its place in the config
   std::string name = {};                           // its address as the config has it
   std::shared_ptr<const net::TlsServer> tls = {};  // null: plain HTTP
-  net::Socket socket = {};  // of one that was opened now; none: it is there already
-  // Of listeners that go, those for whose addresses this one answers from now on.
+  net::Socket socket = {};  // set if it was opened now; none: it is there already
+  // Listeners that go, for whose addresses this one answers from now on.
   std::vector<std::uint64_t> succeeds = {};
-  ListenerPart counts = std::make_shared<ListenerCounts>();  // what this worker counts of it
+  ListenerPart counts = std::make_shared<ListenerCounts>();  // this worker's counts of it
   // Kept until this worker has closed those that go; null: there are none.
   std::shared_ptr<const void> closing = {};
 };
@@ -44,20 +44,20 @@ class Listeners {
     unsigned socket_mode = 0;
     config::EndpointText where = {"127.0.0.1:0"};
     config::Mode mode = config::Mode::kForward;
-    net::Address bound = {};                     // of a Unix socket: 0.0.0.0:0
-    std::shared_ptr<net::SocketFile> file = {};  // of a Unix socket; null: of an address
+    net::Address bound = {};                     // 0.0.0.0:0 for a Unix socket
+    std::shared_ptr<net::SocketFile> file = {};  // for a Unix socket; null: an address
     std::vector<net::Socket> sockets = {};       // one a worker; empty: they were given out
   };
   using Plan = std::vector<Entry>;  // in the config's order
 
-  // What `config` wants, with that of the present which stays. Nothing is changed. Errors: an
-  // address or a file that cannot be had.
+  // Returns the listeners that `config` wants, with those of the present that stay. Nothing is
+  // changed. Errors: an address or a file that cannot be had.
   Result<Plan> plan(const config::Config& config);
   // Addresses of the plan, Unix sockets left out.
   static std::vector<net::Address> addresses(const Plan& plan);
   // Makes it the present one. `tls` and `counts`, by address, are of the same config. A seat for
-  // each listener, worker by worker; whoever is not among them is closed. Files of those that are
-  // gone go with them.
+  // each listener, worker by worker; listeners that are not among them are closed. Files of those
+  // that are gone go with them.
   std::vector<std::vector<ListenerSeat>> adopt(Plan plan, const TlsListeners& tls,
                                                const SeriesTable<ListenerCounts>& counts);
 

@@ -22,7 +22,7 @@ std::string host_name() {
 
 }  // namespace
 
-// What is counted before the first look is in its row.
+// The row of the first check has all that was counted before it.
 LiveWatch::LiveWatch(const std::unique_ptr<Proxy>& proxy, MonotonicTime started,
                      WallTime started_at)
     : proxy_(proxy), started_(started), started_at_(started_at) {

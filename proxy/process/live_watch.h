@@ -1,4 +1,4 @@
-// LiveWatch: looks at the process once a second, for the live page: its history, how near to each
+// LiveWatch: observes the process once a second, for the live page: its history, how near to each
 // limit it has been, and what else there is to say of it. Confined to the main thread.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace encore::server {
 
-// What the live page shows beside the numbers of a snapshot.
+// Data that the live page shows in addition to the numbers of a snapshot.
 class LiveSource {
  public:
   virtual LiveStatus status(const Snapshot& snapshot) const = 0;
@@ -28,13 +28,13 @@ class LiveSource {
 
 class LiveWatch final : public LiveSource {
  public:
-  // `proxy` is null until it is made; there is nothing to look at before. The history's clock goes
+  // `proxy` is null until it is made; there is nothing to observe before. The history's clock goes
   // as the monotonic one does, and begins at the wall's time.
   LiveWatch(const std::unique_ptr<Proxy>& proxy, MonotonicTime started, WallTime started_at);
 
   // Once a second; calls in between do nothing.
   void look(MonotonicTime now);
-  // What is shown from now on.
+  // Sets what is shown from now on.
   void set_ready(bool ready) { ready_ = ready; }
   void note_reload(std::string fault) { last_reload_ = {wall_now(), std::move(fault)}; }
   // Descriptors allow fewer clients than the configuration. That is a warning only when half of
@@ -62,7 +62,7 @@ class LiveWatch final : public LiveSource {
   std::optional<LiveStatus::Reload> last_reload_;
   MonotonicTime looked_{};
   History history_;
-  std::vector<std::uint64_t> peaks_;  // of the limits, in their order
+  std::vector<std::uint64_t> peaks_;  // those of the limits, in their order
 };
 
 }  // namespace encore::server

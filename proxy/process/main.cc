@@ -93,7 +93,7 @@ int check_config(encore::config::Config config, const encore::config::Places& pl
 
 using AdoptFrom = encore::server::StartOrders::AdoptFrom;
 
-// What --adopt-from and --adopt-token-file say; nothing where there is no neighbour.
+// Reads --adopt-from and --adopt-token-file; nothing if there is no peer.
 encore::Result<std::optional<AdoptFrom>> read_neighbour(const std::optional<std::string>& url,
                                                         const std::string& token_file,
                                                         const encore::config::Config& config) {
@@ -116,7 +116,7 @@ encore::Result<std::optional<AdoptFrom>> read_neighbour(const std::optional<std:
   return from;
 }
 
-// Whether the neighbour's token can be had; the exit status.
+// Checks that the peer's token can be read. Returns the exit status.
 int check_token(const std::optional<AdoptFrom>& from) {
   if (!from) return 0;
   const auto token = encore::server::Token::read(from->token_file);
@@ -302,7 +302,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "ca") {
     return encore::ca::ca_main({argv + 1, argv + argc});
   }
-  // Whoever starts us may send these at once. They wait until they can be obeyed.
+  // The process that starts us may send these immediately. They wait until they can be obeyed.
   encore::net::hold_signals({SIGHUP, SIGUSR1});
   CLI::App app("Encore: a caching HTTP proxy that stores an object on its second request.",
                "encore");

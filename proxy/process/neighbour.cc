@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint16_t kOk = 200;
 constexpr std::uint16_t kUnavailable = 503;
-// Before a neighbour that has no time now is asked again.
+// Time before a peer that is busy is asked again.
 constexpr Nanoseconds kRetryInterval = std::chrono::seconds(1);
 // Between two looks for an order to end: nobody else obeys one yet.
 constexpr Nanoseconds kOrdersInterval = std::chrono::milliseconds(50);
@@ -44,7 +44,7 @@ std::string in_seconds(Nanoseconds time) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(time).count()) + " s";
 }
 
-// What a page of a few lines says last, as it may stand in a log: printable and short.
+// Returns the last line of a page of a few lines, as it may stand in a log: printable and short.
 std::string last_line(std::string_view body) {
   constexpr std::size_t kMax = 300;
   while (body.ends_with('\n')) body.remove_suffix(1);
@@ -54,7 +54,7 @@ std::string last_line(std::string_view body) {
   return line;
 }
 
-// A request and its response, again where the neighbour has no time for it, on a loop of its own.
+// A request and its response, again if the peer is busy, on a loop of its own.
 class Download final : private net::StreamHandler {
  public:
   Download(net::Loop& loop, net::Resolver& resolver, const net::TlsContext* tls,
@@ -235,7 +235,7 @@ class Download final : private net::StreamHandler {
   std::string request_;
   std::string received_;
   http::ParseProgress progress_;
-  std::optional<std::uint64_t> length_;  // of the body, once the head is there
+  std::optional<std::uint64_t> length_;  // the body's, once the head is there
   Result<std::string> outcome_;
   bool done_ = false;
 };

@@ -1,5 +1,5 @@
-// What is fetched of another proxy's admin listener: the saved form of a neighbour's admission
-// memory, or a page. Blocks the thread that calls it, and needs no loop of the caller's.
+// Fetches from another proxy's admin listener: the saved form of a peer's admission memory, or a
+// page. Blocks the thread that calls it, and needs no loop of the caller's.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 namespace encore::server {
 
 struct Neighbour {
-  config::ServerUrl url;  // of its admin listener, or of a proxy in front of it
+  config::ServerUrl url;  // its admin listener's, or that of a proxy in front of it
   std::string method = "GET";
   std::string target = "/filter";
   std::string authorization = {};                     // the field's value; empty: none
   std::string ca_file = {};                           // for https; empty: the system's certificates
   net::Resolver::Options names = {};                  // how its name is looked up
   std::uint64_t bytes_max = 0;                        // more are not taken
-  std::string bound_by = {};                          // what says so, for the message
+  std::string bound_by = {};                          // name of the limit, for the message
   Nanoseconds silence_max = std::chrono::seconds(5);  // until it is connected, and between reads
   Nanoseconds time_max = std::chrono::seconds(60);    // for all
 };
 
-// A neighbour that answers 503 is asked again each second, until `time_max` has passed.
-// Errors show the URL and what went wrong: a name that is not found, no connection, a response
-// other than 200 with a stated length, one that is too long, cut off or too late, a SIGTERM or
-// SIGINT that is held back. Nothing more is allocated than what has come, and a read.
+// Asks a peer that answers 503 again each second, until `time_max` has passed. Errors show the URL
+// and the failure: a name that is not found, no connection, a response other than 200 with a stated
+// length, one that is too long, cut off or too late, a SIGTERM or SIGINT that is held back. Nothing
+// more is allocated than what has come, and a read.
 Result<std::string> fetch(const Neighbour& neighbour);
 
 }  // namespace encore::server

@@ -14,14 +14,14 @@
 
 namespace encore::server {
 
-// Beside its place, synced and renamed, so that a crash leaves the old or the new one, never a
-// part.
+// Writes next to its place, syncs and renames, so that a crash leaves the old or the new one, never
+// a part.
 Result<void> write_private_file(const std::string& path, std::string_view bytes);
 // Nothing where there is none.
 Result<std::optional<std::string>> read_private_file(const std::string& path);
 
-// What another user has laid there is not ours to believe; what others could read is closed to
-// them (a copy may have got another mode).
+// Files that another user has laid there are not ours to believe; those that others could read are
+// closed to them (a copy may have got another mode).
 Result<void> claim_file(const net::Socket& file, const std::string& path, struct stat& status);
 
 }  // namespace encore::server

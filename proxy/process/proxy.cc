@@ -30,7 +30,7 @@ constexpr std::uint64_t kIdleBytesMax = 10ULL << 20U;
 // thirty-second of what an answer reads.
 constexpr std::uint64_t kSampledLines = 128;
 
-// What is shown of those who reject us.
+// Clients shown of those who reject us.
 constexpr std::size_t kRejectedShown = 100;
 
 std::optional<InterceptReport> intercept_report(const Runtime& runtime) {
@@ -83,7 +83,7 @@ Proxy::Proxy(const config::Config& config, const Options& options)
 }
 
 Proxy::~Proxy() {
-  // Before the loops that are told what came of them.
+  // Before the loops that receive its results.
   shared_.passwords.stop();
   // Before the loops that its reads are handed to.
   if (shared_.disks != nullptr) (void)shared_.disks->stop(Nanoseconds::zero());
@@ -242,7 +242,7 @@ Result<void> Proxy::reload(const config::Config& config) {
   config_ = config;
   derived_options_.reset();
   keep_runtime(*runtime);
-  // Before the workers are told to look at what is wanted.
+  // Before the workers are woken to check what is wanted.
   shared_.shadows.adopt(std::move(*shadows), monotonic_now());
   adopt(std::move(*plan), *runtime);
   return {};

@@ -1,7 +1,7 @@
 // Proxy: a cache and the workers that serve from it, as one configuration describes them: kernel,
 // store, transfers, listeners, and what a reload and a drain do to them. It starts no thread, takes
-// no signal and opens no file. Who has those runs its workers: Server on threads of the system, a
-// simulation in turns of its own.
+// no signal and opens no file. The owner of those runs its workers: Server on threads of the
+// system, a simulation in turns of its own.
 //
 // Confined to one thread, but for what its parts say otherwise; the workers run on theirs.
 #pragma once
@@ -32,7 +32,8 @@ namespace encore::server {
 
 class StoreLink;
 
-// What the store of a cache of so much memory may take from the system, transfers included.
+// Returns the bytes that the store of a cache of so much memory may take from the system, transfers
+// included.
 std::uint64_t store_limit(const config::Config& config);
 
 // The kernel's options as they follow from a loaded config. `identity_seed` is the keys' and, where
@@ -48,8 +49,9 @@ class Proxy {
     MonotonicTime started{};                     // by the kernel's clock
     std::string instance;                        // tells the proxies of one chain apart, in Via
     std::uint32_t workers = 1;                   // at least one
-    std::vector<net::Address> own = {};          // addresses of this process beside its listeners
-    cache::Observer* observer = nullptr;         // of decisions; borrowed; null: none
+    std::vector<net::Address> own = {};          // addresses of this process in addition to its
+                                                 // listeners
+    cache::Observer* observer = nullptr;         // observes decisions; borrowed; null: none
     std::unique_ptr<LogWriter> access_log = {};  // null: none
     std::unique_ptr<disk::Disks> disks = {};     // null: none
   };
@@ -67,8 +69,8 @@ class Proxy {
   // Goes on with the hours of changes that were saved. Errors: damaged; nothing has changed then.
   // REQUIRES: shared().changed; no worker runs.
   Result<void> restore_changed(std::string_view bytes);
-  // What no request waits for, in small steps: memory that a reload has taken, pages half empty.
-  // To be called a few times a second.
+  // Work that no request waits for, in small steps: memory that a reload has taken, pages half
+  // empty. To be called a few times a second.
   void tick();
   // Decrypts again the clients that go through unread because they refused our certificate. Returns
   // how many were known. Any thread.
@@ -82,7 +84,8 @@ class Proxy {
   // The same without the servers of origins: numbers alone, for who looks often.
   Snapshot sample() const;
 
-  // What becomes of a request. Changes nothing. Errors: those of server::explain(). Any thread.
+  // Explains how a request would be handled. Changes nothing. Errors: those of server::explain().
+  // Any thread.
   Result<Explanation> explain(const Explained& request) const;
 
   Shared& shared() { return shared_; }
@@ -110,7 +113,7 @@ class Proxy {
   config::Config config_;
   const std::string instance_;
   mutable Mutex runtime_mutex_;
-  std::shared_ptr<const Runtime> runtime_ ENCORE_GUARDED_BY(runtime_mutex_);  // of config_
+  std::shared_ptr<const Runtime> runtime_ ENCORE_GUARDED_BY(runtime_mutex_);  // made from config_
   Shared shared_;
   std::unique_ptr<StoreLink> store_link_;
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -118,8 +121,9 @@ class Proxy {
   std::vector<net::Address> listening_;
   CertificateWatch certificates_;
   std::optional<cache::ProbationTuning> tuning_;         // by the samples that are taken
-  std::optional<cache::KernelOptions> derived_options_;  // of config_; empty: not derived yet
-  const std::vector<net::Address> own_;                  // beside those of the listeners
+  std::optional<cache::KernelOptions> derived_options_;  // made from config_; empty: not derived
+                                                         // yet
+  const std::vector<net::Address> own_;                  // in addition to those of the listeners
 };
 
 }  // namespace encore::server

@@ -175,7 +175,7 @@ class Matcher final : public cache::Visitor {
     for (const std::string& url : met_) changed_->note(url, now);
     met_.clear();
   }
-  // What of it lies on disk is older than `version`.
+  // Informs the disks: their records of it are older than `version`.
   void tell(DiskPurge& on_disk, cache::DiskVersion version) const {
     for (const std::string& prefix : forward_) on_disk.add_prefix(true, prefix, version);
     for (const std::string& prefix : reverse_) on_disk.add_prefix(false, prefix, version);
@@ -221,9 +221,9 @@ class Matcher final : public cache::Visitor {
 
 constexpr std::size_t kShardsInTurn = 4;
 
-// One slice of a shard after the other's: a lock is not fair, and whoever waits for one has it by
-// the time at which its turn comes again. Where few are left that is soon, and others are let go
-// first.
+// Visits one slice of a shard after the other's: a lock is not fair, and a thread that waits for
+// one has it by the time at which its turn comes again. If few are left that is soon, and others
+// are let go first.
 void visit_all(cache::Kernel& kernel, Matcher& visitor, LatestMoment& moment) {
   std::vector<cache::Kernel::Cursor> cursors;
   for (std::uint32_t shard = 0; shard < kernel.shards(); ++shard) cursors.push_back({shard, 0});
@@ -284,7 +284,7 @@ std::uint64_t purge_key(Shared& shared, std::string_view key, bool soft, DiskPur
   return count;
 }
 
-// What is in memory of what a purge is of; all stays as it is.
+// Counts the objects in memory that a purge names; all stays unchanged.
 Purged count_only(Shared& shared, const Runtime& runtime, const PurgeOrder& order) {
   const std::vector<std::string> keys = keys_of(runtime, order.urls);
   Matcher matcher(order, nullptr, nullptr);
@@ -324,7 +324,7 @@ Purged purge(Shared& shared, const Runtime& runtime, const PurgeOrder& order) {
     matcher.tell(on_disk, kernel.purge_rule(monotonic_now()));
   on_disk.begin();
   if (has_rules) {
-    // What was read before the rules were in force is not used any more.
+    // Objects that were read before the rules were in force are not used any more.
     shared.inflight.invalidate_all();
     visit_all(kernel, matcher, shared.latest_moment);
   }

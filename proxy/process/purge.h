@@ -25,8 +25,8 @@ Result<PurgeOrder> read_purge_order(const AdminRequest& request);
 //
 // A URL means the same in forward mode and on every origin's routes; http and https are one there.
 // Takes one pass in slices over the cache for all prefixes, tags and the ban together, so that no
-// request waits longer than for one slice. What is being fetched meanwhile is not used without
-// validation.
+// request waits longer than for one slice. Responses that are being fetched meanwhile are not used
+// without validation.
 Purged purge(Shared& shared, const Runtime& runtime, const PurgeOrder& order);
 
 }  // namespace encore::server

@@ -9,7 +9,7 @@
 namespace encore::server {
 namespace {
 
-// What a client is told of its purge. What goes as it is read is not counted.
+// Returns the client's answer to its purge. Objects that go as they are read are not counted.
 TransferFailure told_of(const Purged& purged, bool bans) {
   if (!purged.refusal.empty()) {
     const bool beyond_us = purged.refusal == "too-many-bans" || purged.refusal == "busy";

@@ -1,5 +1,5 @@
-// PurgeDesk: where a worker's clients hand in what they want to be purged, and are told what came
-// of it. Confined to the worker.
+// PurgeDesk: takes the purges of a worker's clients and returns their results. Confined to the
+// worker.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What is to be purged, and what came of it. Values, thread-compatible.
+// A purge's targets and its result. Values, thread-compatible.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct PurgeOrder {
   std::vector<std::string> urls = {};      // absolute
   std::vector<std::string> prefixes = {};  // likewise
   std::vector<std::string> tags = {};
-  bool all = false;  // whatever is stored
+  bool all = false;  // all stored objects
   bool soft = false;
   bool dry_run = false;  // only counted, and nothing changes
-  // Of requests that purge: keys with their realms, and what a ban is of.
+  // For requests that purge: keys with their realms, and the target of a ban.
   std::vector<std::string> keys = {};
   std::optional<BanOrder> ban = {};
-  std::string token = {};  // of the count (purge_token.h); empty: it was not counted
+  std::string token = {};  // the count's (purge_token.h); empty: it was not counted
 };
 
 // How many stored responses there were; variants count each. On disk alone, what a prefix or a tag

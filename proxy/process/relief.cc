@@ -9,13 +9,13 @@
 namespace encore::server {
 namespace {
 
-// What is made free at a time: room for the next reads of a dozen fetches.
+// Bytes that are made free at a time: space for the next reads of a dozen fetches.
 constexpr std::uint64_t kRoomBytes = 1024 * 1024;
 // Entries evicted in one turn: each is some microseconds, with the memory given back.
 constexpr std::uint32_t kVictimsMax = 256;
 // Between two tries of fetches that wait.
 constexpr Nanoseconds kRetryInterval = std::chrono::milliseconds(20);
-// Between two looks at the readers. A shorter time would call a client slow that pauses for a
+// Time between two checks of the readers. A shorter time would call a client slow that pauses for a
 // round trip or two.
 constexpr Nanoseconds kLookInterval = std::chrono::milliseconds(900);
 // That a fetch waits where nobody is slow: all readers were looked at twice. Longer only where the
@@ -130,7 +130,7 @@ void Relief::cut(SlowReaders::Scope scope, std::uint64_t bytes) {
     if (!reader || (scope == SlowReaders::Scope::kOverShare && !reader->over_share)) continue;
     candidates.push_back({*reader, connection});
   }
-  // Of two that take nothing, the one that holds more.
+  // The first of two that take nothing is the one that holds more.
   std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
     if (a.reader.bytes_per_second != b.reader.bytes_per_second) {
       return a.reader.bytes_per_second < b.reader.bytes_per_second;

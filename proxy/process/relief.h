@@ -1,10 +1,10 @@
-// Relief: what a worker does where there is no memory for a body on its way. The order is this:
-// slow readers of clients that hold more than their share are cut; stored responses are evicted;
-// of all readers the slowest are cut. Until there is room the fetch waits, and its origin with it.
-// Where nobody is slow, those that wait hold what they wait for: the one that has waited for
-// longest gives way, if it has for some seconds.
+// Relief: the actions of a worker if there is no memory for a body on its way. The order is this:
+// slow readers of clients that hold more than their share are cut; stored responses are evicted; of
+// all readers the slowest are cut. Until there is space the fetch waits, and its origin with it. If
+// nobody is slow, those that wait hold what they wait for: the one that has waited for longest
+// gives way, if it has for some seconds.
 //
-// It also looks at the worker's readers about once a second: how fast they take what they are sent,
+// It also checks the worker's readers about once a second: how fast they take what they are sent,
 // and what they hold. Confined to its worker. Why in this order: docs/decisions/0080.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace encore::server {
 class ClientConnection;
 class Fetch;
 
-// Whose memory it is: the connections and the fetches of one worker.
+// Owner of the memory: the connections and the fetches of one worker.
 class Relieved {
  public:
   // The first of the list.
@@ -58,7 +58,7 @@ class Relief final : public MemoryRelief, private SlowReaders::Cutter {
   bool make_room_at_once() override;
   void wait_for_room() override;
 
-  // For the worker's sweep: looks at the readers, cuts those that take less than they must.
+  // For the worker's sweep: checks the readers, cuts those that take less than they must.
   void look(MonotonicTime now);
 
  private:

@@ -19,8 +19,8 @@ class Revocations {
   Revocations(const Revocations&) = delete;
   Revocations& operator=(const Revocations&) = delete;
 
-  // A new configuration is in force: what is under way and not allowed by it ends within `drain`;
-  // 0: with this call.
+  // A new configuration is in force: anything in progress that it does not allow ends within
+  // `drain`; 0: with this call.
   void look(Nanoseconds drain);
 
  private:
@@ -29,7 +29,7 @@ class Revocations {
   net::Loop& loop_;
   std::function<ClientConnection*()> connections_;
   net::Timer timer_;
-  MonotonicTime ends_{};  // of the timer, where it runs
+  MonotonicTime ends_{};  // the timer's, where it runs
 };
 
 }  // namespace encore::server

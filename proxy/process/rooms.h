@@ -12,7 +12,7 @@
 
 namespace encore::server {
 
-// What they are made from. All is borrowed.
+// Parts that they are made from. All is borrowed.
 struct RoomParts {
   net::Loop& loop;
   net::Retired& retired;
@@ -38,7 +38,7 @@ struct RoomParts {
   publish::Resources* published;  // null: nothing is
   const std::unique_ptr<store::Store>& store;
   const std::unique_ptr<disk::Disks>& disks;
-  publish::ResidentKeys* resident;  // null: nobody wants to know what is stored
+  publish::ResidentKeys* resident;  // null: nobody wants to know the stored objects
   Purger* purger = nullptr;         // null: nothing is purged
 };
 

@@ -83,7 +83,7 @@ std::vector<ServerReport> server_reports(const Runtime& runtime) {
   for (const config::Origin& origin : runtime.config.origin) {
     const Route* route = runtime.router.find(origin.host, origin.path);
     ENCORE_CHECK(route != nullptr, "each origin of a config has its route");
-    if (!seen.insert(route).second) continue;  // of two with one host and path the first is asked
+    if (!seen.insert(route).second) continue;  // the first of two with one host and path is asked
     const auto states = route->group().look();
     for (std::size_t i = 0; i < states.size(); ++i) {
       const OriginServer& server = route->group().servers()[i];

@@ -1,4 +1,4 @@
-// What is counted of servers, listeners, rules and errors, added up for the pages. Any thread.
+// Counts of servers, listeners, rules and errors, added up for the pages. Any thread.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace encore::server {
 
-// Of all origins, in the order of the config.
+// Returns the servers of all origins, in the order of the config.
 std::vector<ServerReport> server_reports(const Runtime& runtime);
 SeriesReport series_report(const Runtime& runtime, const Shared& shared);
 

@@ -35,13 +35,13 @@ class ServedMemory final : public MemoryHandover {
   // and so has who asks while both are on their way.
   bool save(std::move_only_function<void(Saved)> done) override;
   bool adopt(std::string bytes, std::move_only_function<void(Adopted)> done) override;
-  // At once, for who does not serve yet. Says in the log what came of it.
+  // Adopts within this call, for a process that does not serve yet. Logs the result.
   Adopted adopt_now(std::string_view bytes);
 
  private:
   const std::unique_ptr<Proxy>& proxy_;
   Submit submit_;
-  std::optional<Token> token_;  // where one is configured
+  std::optional<Token> token_;  // set if one is configured
   // Copies, while they have not gone out.
   std::weak_ptr<const std::string> latest_;
   std::weak_ptr<const std::string> former_;

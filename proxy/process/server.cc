@@ -41,7 +41,7 @@ spdlog::level::level_enum level_of(config::LogLevel level) {
   return spdlog::level::info;
 }
 
-// What the descriptors allow; the text says where that is less than what is wanted.
+// Returns the limit that the descriptors allow; the text says if that is less than what is wanted.
 std::string limit_connections(Shared& shared, std::uint32_t wanted) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
@@ -68,7 +68,7 @@ Result<void> purge_at_start(Proxy& proxy) {
   return {};
 }
 
-// What it has recorded goes to its file; null: there is no journal.
+// Writes its records to its file; null: there is no journal.
 void write_journal(cache::JournalRecorder* journal, LogWriter* log) {
   if (journal == nullptr) return;
   std::string bytes = journal->take();
@@ -165,7 +165,7 @@ Result<void> Server::make_seed(Start& start) {
     if (!kept) return std::unexpected(kept.error());
     if (*kept) seed = **kept;
   }
-  // What is there already need not be written: the disk may be full.
+  // A seed that is there already need not be written: the disk may be full.
   const bool known = kept && *kept && **kept == seed;
   return known ? Result<void>() : state_->save_seed(seed);
 }
@@ -293,8 +293,8 @@ void Server::on_signal(int signal) {
     default:
       break;
   }
-  // SIGTERM or SIGINT. Whoever sends a second one does not want to wait: neither for clients, nor
-  // for a disk or a log.
+  // Handles SIGTERM or SIGINT. The sender of a second one does not want to wait: neither for
+  // clients, nor for a disk or a log.
   if (!ready_) {
     log::warn("{} while draining: ends without waiting for the rest",
               signal == SIGINT ? "SIGINT" : "SIGTERM");
@@ -302,7 +302,7 @@ void Server::on_signal(int signal) {
     loop_->stop();
     return;
   }
-  // The loop goes on: whoever watches learns that this is a drain, not a crash.
+  // The loop goes on: monitors learn that this is a drain, not a crash.
   ready_ = false;
   watch_.set_ready(false);
   log::info("draining");
@@ -325,7 +325,7 @@ void Server::worker_ended() {
   if (++workers_ended_ < proxy_->workers().size()) return;
   for (auto& worker : proxy_->workers()) worker->join();
   if (disk::Disks* const disks = proxy_->shared().disks.get()) {
-    // What waits is written; a disk that has died holds nobody up.
+    // Waiting records are written; a disk that has died holds nobody up.
     jobs_->submit([disks] { disks->stop(kDiskPatience); }, [] {});
   }
   // Keys on probation are not in the filter yet, and their objects are lost at the stop.

@@ -27,16 +27,16 @@
 
 namespace encore::server {
 
-// What the command line asks of a start.
+// Orders of the command line for a start.
 struct StartOrders {
   struct AdoptFrom {
     config::ServerUrl url;
     std::string token_file;
   };
-  // What this neighbour remembers is fetched and adopted before anything is served; what goes wrong
-  // with that is in the log, and no error.
+  // The memory of this peer is fetched and adopted before anything is served; failures of that are
+  // in the log, and no error.
   std::optional<AdoptFrom> adopt_from = {};
-  bool clear_disks = false;  // what they hold is given up
+  bool clear_disks = false;  // their contents are deleted
 };
 
 class Server final : private Administered {
@@ -107,7 +107,7 @@ class Server final : private Administered {
   LoadConfig load_;
   std::unique_ptr<cache::JournalRecorder> journal_;
   std::unique_ptr<LogWriter> journal_log_;
-  std::optional<StateDirectory> state_;  // where one is configured
+  std::optional<StateDirectory> state_;  // set if one is configured
   std::unique_ptr<net::Loop> loop_;
   std::unique_ptr<Proxy> proxy_;
   DiskWatch disk_watch_;
@@ -121,7 +121,7 @@ class Server final : private Administered {
   End end_ = End::kDrained;
   std::size_t workers_ended_ = 0;
   bool saving_ = false;
-  bool hour_over_ = false;  // of changes: it is to be saved
+  bool hour_over_ = false;  // an hour of changes: it is to be saved
   MonotonicTime started_{};
   MonotonicTime saved_{};
   LiveWatch watch_;

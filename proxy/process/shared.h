@@ -38,7 +38,7 @@ namespace encore::server {
 class Worker;
 
 struct Shared {
-  // What is published of the cache, which it outlives, and all that is published; null: nothing.
+  // Published data of the cache, which it outlives, and all that is published; null: nothing.
   std::unique_ptr<publish::ChangedKeys> changed;
   std::unique_ptr<publish::ResidentKeys> resident;
   std::unique_ptr<publish::Resources> published;
@@ -47,7 +47,7 @@ struct Shared {
   std::unique_ptr<disk::Disks> disks;  // null: there is no disk tier
   filter::Seed identity_seed;
   Inflight inflight;
-  // Of what is stored and shared: when it came, and when it was made stale.
+  // Latest times at which a stored and shared object came, or was made stale.
   LatestMoment latest_moment;
   OldServers old_servers;
   std::unique_ptr<LogWriter> access_log;  // null: none
@@ -55,12 +55,12 @@ struct Shared {
   ErrorNames errors;
   ShadowCaches shadows;
   std::vector<std::unique_ptr<WorkerStats>> stats;
-  std::atomic<std::uint32_t> connections = 0;  // of clients, over all workers
+  std::atomic<std::uint32_t> connections = 0;  // those of clients, over all workers
   // Descriptors for clients and origins. Set before the workers start.
   std::uint64_t descriptors = UINT64_MAX;
   ClientCounter clients;     // connections of each
-  ClientCounter transfers;   // requests under way
-  ClientCounter handshakes;  // of TLS
+  ClientCounter transfers;   // requests in progress
+  ClientCounter handshakes;  // TLS
   PasswordChecks passwords;
   TransferMemory transfer_memory;
   CodingMemory coding_memory;

@@ -8,7 +8,7 @@
 namespace encore::server {
 namespace {
 
-// A worker that is asked and ends before it comes to it never answers.
+// A worker that is asked and ends before its turn never answers.
 constexpr Nanoseconds kAnswerMax = std::chrono::seconds(1);
 
 }  // namespace

@@ -1,6 +1,6 @@
-// SlowReaders: where the slowest readers are. Each worker says about once a second how fast the
-// slowest of its own is; who finds no memory has the worker of the slowest one cut it, on that
-// worker's own loop: no reader is ever named by another thread. Thread-safe.
+// SlowReaders: the places of the slowest readers. Each worker says about once a second how fast the
+// slowest of its own is. A worker that finds no memory has the worker of the slowest one cut it, on
+// that worker's own loop: no reader is ever named by another thread. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class SlowReaders {
     std::uint64_t all = kNone;
   };
 
-  // Who can cut the readers of one worker.
+  // Cuts the readers of one worker.
   class Cutter {
    public:
     // Any thread: has its slowest readers cut, in a later turn, until `bytes` are free;
@@ -41,11 +41,12 @@ class SlowReaders {
   void add(Cutter& cutter);
   void remove(Cutter& cutter);
 
-  // What a look at a worker's readers has found; publish_done() after what cut() has asked for.
+  // Publishes the result of a check of a worker's readers; publish_done() after what cut() has
+  // asked for.
   void publish(Cutter& cutter, const Slowest& slowest, MonotonicTime now);
   void publish_done(Cutter& cutter, const Slowest& slowest);
 
-  // Has the slowest readers cut, until `bytes` are free. One such request is under way at a time,
+  // Has the slowest readers cut, until `bytes` are free. One such request is in progress at a time,
   // over all workers. False where nobody has a slow reader.
   bool cut(Scope scope, std::uint64_t bytes, MonotonicTime now);
 

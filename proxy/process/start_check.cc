@@ -104,7 +104,7 @@ class Checker {
       if (report.left < kRenewalDue) result_.notes.push_back(renewal_text(report));
     }
     check_error_pages();
-    // What else follows from the config.
+    // Everything else that follows from the config.
     if (result_.faults.size() == faults_before) add("", Runtime::create(config_, {}, {}));
   }
 
@@ -159,7 +159,8 @@ class Checker {
     const net::Address address = to_address(endpoint);
     const auto unused = net::Listener::check_unused(address);
     if (unused) return;
-    // One that the machine has not is nobody's, whoever listens on that port of another.
+    // An address that the machine has not is nobody's, even if something listens on that port of
+    // another.
     net::Address elsewhere = address;
     elsewhere.set_port(0);
     const bool is_ours = net::Listener::check_unused(elsewhere).has_value();

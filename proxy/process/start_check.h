@@ -1,4 +1,4 @@
-// What would keep a start with this config from succeeding, found without starting: addresses,
+// Finds what would keep a start with this config from succeeding, without starting: addresses,
 // logs, state, certificates, memory. For --check-config. Any thread. Why the check does what a
 // start does: docs/decisions/0319.
 #pragma once
@@ -17,12 +17,13 @@ struct StartCheck {
     std::string what;
   };
   std::vector<Fault> faults;
-  // What an encore that runs already has: a start beside it would fail, one after it would not.
+  // Resources of an encore that runs already: a start next to it would fail, one after it would
+  // not.
   std::vector<std::string> notes;
 };
 
 // Changes and keeps nothing; what it makes, as a start would, it removes. Addresses are bound for a
-// moment, without listening. What it finds holds for the user that it runs as, and now.
+// moment, without listening. Its result holds for the user that it runs as, and now.
 StartCheck check_start(const config::Config& config);
 
 }  // namespace encore::server

@@ -23,7 +23,7 @@ std::unexpected<Error> system_error(const std::string& what, const std::string& 
   return fail(what + " " + path + ": " + std::strerror(errno));
 }
 
-// What is locked is a file that nobody else may open: whoever can open a file can hold its lock.
+// Locks a file that nobody else may open: a process that can open a file can hold its lock.
 Result<net::Socket> open_lock(const std::string& directory, int flags) {
   const std::string path = directory + "/lock";
   net::Socket file(
@@ -89,7 +89,8 @@ Result<StateDirectory> StateDirectory::open(const std::string& path) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(path, error);
   if (error) return std::unexpected(fail_making(path, error).error());
-  // What was there before keeps the mode that its owner gave it: it may be shared, as /tmp is.
+  // A directory that was there before keeps the mode that its owner gave it: it may be shared, as
+  // /tmp is.
   if (made) ::chmod(path.c_str(), 0700);
   if (auto writable = check_writable(path); !writable) return std::unexpected(writable.error());
   StateDirectory directory(path);

@@ -1,5 +1,5 @@
-// What survives a restart under state.directory: the secret seed, what second-hit admission
-// remembers, and what changed in which hour. Files are written beside their place, synced and
+// State that survives a restart under state.directory: the secret seed, the memory of second-hit
+// admission, and what changed in which hour. Files are written next to their place, synced and
 // renamed, so that a crash leaves the old or the new one, never a part. They are for their owner
 // alone, in a directory that others may write to as well: nothing there is followed, written into
 // or believed that another user made. Thread-compatible; the saving functions may be called from

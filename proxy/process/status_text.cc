@@ -10,7 +10,7 @@
 namespace encore::server {
 namespace {
 
-// As long as an operator may look at a start.
+// As long as an operator may watch a start.
 constexpr Nanoseconds kAfterStart = std::chrono::hours(1);
 
 void append_line(std::string& out, std::string_view label, std::string_view text) {

@@ -28,8 +28,7 @@ class StoreLink final : public cache::PayloadOwner, public store::Relocator {
       evicted_ages_.record(now - meta_of(store::ObjectRef::peek(payload)).http.age_zero);
     }
   }
-  // Of what was evicted: the age that it had, as HTTP counts it, from when it was made or
-  // validated.
+  // Ages of evicted objects, as HTTP counts them, from when they were made or validated.
   const AgeHistogram& evicted_ages() const { return evicted_ages_; }
 
   void release(std::span<const cache::Payload> payloads) override {

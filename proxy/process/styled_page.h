@@ -1,5 +1,5 @@
-// Pages of the admin listener beside the live one: its style and frame around a body, no script,
-// and a policy that allows nothing but that style. Any thread.
+// Pages of the admin listener, apart from the live one: its style and frame around a body, no
+// script, and a policy that allows nothing but that style. Any thread.
 #pragma once
 
 #include <string_view>

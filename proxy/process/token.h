@@ -24,7 +24,7 @@ class Token {
 
   // Whether the value of an Authorization field is "Bearer" and this.
   bool authorizes(std::string_view field) const;
-  // What a request with it has to say.
+  // Returns the value of a field that a request with the token must have.
   std::string field() const { return "Bearer " + std::string(bytes_.data(), size_); }
 
  private:

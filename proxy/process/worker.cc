@@ -23,7 +23,7 @@ namespace encore::server {
 namespace {
 
 // Turns behind a tick's own until its sweep. A turn runs its timers behind what it found ready, but
-// in front of what that has deferred; and of much that is ready it is told a part, twice as much
+// in front of what that has deferred; and of many ready sockets it receives a part, twice as many
 // with each turn.
 constexpr int kTurnsToSweep = 2;
 
@@ -133,7 +133,7 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
   return worker;
 }
 
-// What the loop calls.
+// Makes the handlers that the loop calls.
 void Worker::make_handlers() {
   retired_ = std::make_unique<net::Retired>(*loop_, [this] {
     if (draining_) end_if_drained();
@@ -266,8 +266,9 @@ void Worker::drop_retired_fetches() {
   if (draining_) end_if_drained();
 }
 
-// Who is silent for too long is so as of the tick, but judged when all has been seen that had come
-// by then: a turn that comes late finds the time over and what came in it at once.
+// A client that is silent for too long is so as of the tick, but judged when all has been seen that
+// had come by then: a turn that comes late finds the time over and the input that came in it
+// together.
 void Worker::tick() {
   if (sweep_->is_scheduled()) return;
   ticked_ = loop_->now();
@@ -326,7 +327,7 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
     listeners_->set(std::move(seats));
     for (ClientConnection* connection = connections_; connection != nullptr;) {
       ClientConnection* following = connection->next;
-      // What has been asked already is read, and told that it comes too late.
+      // Requests that have been sent already are read, and refused as too late.
       const bool closed = connection->let_in_by != nullptr && connection->let_in_by->closed;
       if (closed && !connection->stream().has_unread()) connection->drain();
       connection = following;
@@ -373,7 +374,7 @@ void Worker::end_what_is_quiet() {
 }
 
 void Worker::end_if_drained() {
-  // What ended in this turn ends its accounts when it is destroyed.
+  // Connections and fetches that ended in this turn end their accounts when they are destroyed.
   if (connections_ != nullptr || !fetches_.empty() || !retired_->is_empty()) return;
   // The end of an answer may be encrypted and not sent yet, though its connection has gone.
   if (!net::Lingering::of(*loop_).has_unsent()) loop_->stop();

@@ -64,9 +64,9 @@ class Worker final : private ConnectionKeeper,
   void begin();
   bool turn();
   void finish();
-  // Any thread: uses another configuration from now on, and these listeners. Those that it has and
-  // that are not among them let in who waits already, and are closed; their connections end when
-  // they have answered what is under way.
+  // Any thread: uses another configuration from now on, and these listeners. Listeners that it has
+  // and that are not among them accept the clients that wait already, and are closed; their
+  // connections end when they have answered the requests in progress.
   void set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<ListenerSeat> seats);
   // Any thread: accepts no more, closes what is idle, ends when all is done or `limit` has passed.
   void drain(Nanoseconds limit);
@@ -160,14 +160,14 @@ class Worker final : private ConnectionKeeper,
   std::unique_ptr<net::Timer> quiet_timer_;  // looks in a drain
   std::unique_ptr<net::Deferred> drop_retired_fetches_;
   std::unique_ptr<Relief> relief_;
-  std::unique_ptr<HealthChecks> health_checks_;  // of the first worker alone
+  std::unique_ptr<HealthChecks> health_checks_;  // only the first worker's
   std::unique_ptr<OriginServices> origin_services_;
   std::unique_ptr<net::Deferred> trim_heads_;
   UnfinishedHeads unfinished_heads_;
   std::size_t arrivals_waiting_ = 0;  // for another worker's idle connection
-  MonotonicTime ticked_{};            // when the sweep under way became due
+  MonotonicTime ticked_{};            // when the sweep in progress became due
   int turns_to_sweep_ = 0;
-  MonotonicTime none_idle_until_{};          // a look at all has just found none
+  MonotonicTime none_idle_until_{};          // a check of all has just found none
   ClientConnection* connections_ = nullptr;  // owned, an intrusive list
   std::vector<std::unique_ptr<Fetch>> fetches_;
   std::vector<std::unique_ptr<Fetch>> retired_fetches_;

@@ -1,5 +1,5 @@
-// Clients that come to a worker, and who gives way to them where there is no more room: whose
-// connection has been idle for longest, and whose head takes longest to come.
+// Clients that reach a worker, and those that give way to them if there is no more space: the one
+// whose connection has been idle for longest, and the one whose head takes longest to come.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -14,14 +14,14 @@
 namespace encore::server {
 namespace {
 
-// At the limit a look at all connections finds room for so much of them, so that a flood of clients
-// costs each of them a look at as many connections as this, however many there are.
+// At the limit a check of all connections finds space for this share of them, so that a flood of
+// clients costs each of them a check of as many connections as this, however many there are.
 constexpr std::size_t kGivenUpShare = 64;
 // A look that found no idle connection is not repeated before a time in proportion to what it took:
 // some 100 ns a connection, a tenth of the time.
 constexpr Nanoseconds kRestPerConnection = std::chrono::microseconds(1);
-// Clients that wait for what other workers can give up: enough for a burst, and few beside the
-// descriptors that they take.
+// Clients that wait for what other workers can give up: enough for a burst, and few compared with
+// the descriptors that they take.
 constexpr std::uint64_t kArrivalsMax = 256;
 constexpr std::uint64_t kArrivalsShare = 16;
 
@@ -64,7 +64,7 @@ Worker::Entry Worker::enter(const net::Address& peer, const ListenerContext& con
                             ClientCounter::Seat& seat) {
   const std::uint32_t limit = connections_allowed();
   const std::uint32_t per_client = connections_of(*runtime_, peer, context, limit);
-  // First, for nobody's connection is given up for one that is refused anyway.
+  // First, for nobody's connection is closed for one that is refused anyway.
   if (per_client != 0 && !seat.take(shared_.clients, peer, per_client)) return Entry::kClientFull;
   if (shared_.connections.fetch_add(1, std::memory_order_relaxed) >= limit && !give_up_idle()) {
     shared_.connections.fetch_sub(1, std::memory_order_relaxed);
@@ -132,8 +132,8 @@ void Worker::replace(ClientConnection& connection, ClientConnection& made) {
   retired_->add(std::unique_ptr<ClientConnection>(&connection));
 }
 
-// One worker after the other is asked to give up an idle connection. What they answer is looked at
-// by the client's own worker.
+// One worker after the other is asked to give up an idle connection. The client's own worker checks
+// their answers.
 void Worker::ask_others(std::shared_ptr<Arrival> arrival) {
   if (arrival->asked < shared_.workers.size() && shared_.workers[arrival->asked] == this) {
     ++arrival->asked;
@@ -174,7 +174,7 @@ bool Worker::give_up_idle() {
   std::size_t count = 0;
   for (ClientConnection* each = connections_; each != nullptr; each = each->next) {
     ++count;
-    // Who came in this turn has had no time to ask for anything.
+    // A client that came in this turn has had no time to send a request.
     if (each->may_be_given_up() && each->stream().last_activity() < now) idle.push_back(each);
   }
   if (idle.empty()) {

@@ -9,8 +9,8 @@ namespace encore::server {
 
 namespace {
 
-// Whose clients those of listener `id` are: its own, those of the listener that has its address
-// now, or of none any more.
+// Returns the seat that has the clients of listener `id`: its own, or that of the listener that has
+// its address now; null: none any more.
 const ListenerSeat* find_seat(std::uint64_t id, const std::vector<ListenerSeat>& seats) {
   const auto own = std::ranges::find(seats, id, &ListenerSeat::id);
   if (own != seats.end()) return &*own;

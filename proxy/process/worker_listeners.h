@@ -26,8 +26,8 @@ class WorkerListeners {
   WorkerListeners(const WorkerListeners&) = delete;
   WorkerListeners& operator=(const WorkerListeners&) = delete;
 
-  // These and no others: new ones begin to accept, the others take in who waits, and are closed.
-  // Their clients are closed with them, or are those of whoever succeeds.
+  // Sets these and no others: new ones begin to accept, the others accept the clients that wait,
+  // and are closed. Their clients are closed with them, or are those of their successor.
   void set(std::vector<ListenerSeat> seats);
   // The process wants to end.
   void stop();
@@ -41,9 +41,9 @@ class WorkerListeners {
     std::unique_ptr<ListenerContext> context;
     std::unique_ptr<net::Listener> listener;
   };
-  // What the clients of a listener that has gone know of it.
+  // Knowledge of the clients of a listener that has gone.
   struct Left {
-    std::uint64_t id = 0;  // whose clients they are now
+    std::uint64_t id = 0;  // present owner of its clients
     std::unique_ptr<ListenerContext> context;
   };
   void open(ListenerSeat seat);
