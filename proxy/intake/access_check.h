@@ -37,7 +37,7 @@ class AccessCheck {
   const http::RequestHead& head_;
   const RequestView& view_;
   const net::Address& client_;
-  std::string host_;  // of one that has no key
+  std::string host_;  // host of one that has no key
   Named named_;
 };
 

@@ -17,7 +17,7 @@ bool is_the_very_same(const net::Address& a, const net::Address& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-// Nothing else is told by these counts, so that they need no order among others.
+// These counts publish nothing else, so that they need no order among others.
 bool add_one(std::atomic<std::uint32_t>& count, std::uint32_t limit) {
   std::uint32_t now = count.load(std::memory_order_relaxed);
   do {

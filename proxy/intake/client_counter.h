@@ -1,4 +1,4 @@
-// ClientCounter: how many connections, or requests under way, each client has: an IPv4 address or
+// ClientCounter: how many connections, or requests in progress, each client has: an IPv4 address or
 // an IPv6 network of 64 bits. For limits.connections_per_client and transfers_per_client.
 // Thread-safe. Why a client has a share by default: docs/decisions/0212.
 #pragma once
@@ -38,7 +38,7 @@ class ClientCounter {
 
  private:
   using Key = std::array<std::uint8_t, 16>;  // IPv4 as IPv4-mapped
-  // Of one client, for as long as a seat refers to it.
+  // Count of one client, for as long as a seat refers to it.
   struct Record {
     std::atomic<std::uint32_t> count = 0;
     std::uint32_t seats = 0;  // with the mutex of its shard
@@ -63,7 +63,7 @@ class ClientCounter {
     void reset();
 
     ClientCounter* counter_ = nullptr;
-    Record* record_ = nullptr;  // of `client_`; null: nobody's yet
+    Record* record_ = nullptr;  // record of `client_`; null: nobody's yet
     net::Address client_;
     bool taken_ = false;
   };

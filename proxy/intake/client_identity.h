@@ -27,7 +27,7 @@ class ClientIdentity {
   // `resume` is called from the loop when a request that had to wait may be brought again.
   ClientIdentity(const net::Address& peer, std::function<void()> resume)
       : from_(peer), client_(peer), resume_(std::move(resume)) {}
-  // Another protocol goes on with the connection of `from`, of which no request waits. Where many
+  // Another protocol goes on with the connection of `from`, of which no request waits. If many
   // requests may wait at a time, each takes its check with it: take_logins().
   ClientIdentity(ClientIdentity&& from, std::function<void()> resume)
       : ClientIdentity(std::move(from)) {

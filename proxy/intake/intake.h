@@ -45,7 +45,7 @@ class Intake {
     Coders& coders;
     Inflight& inflight;
     PasswordChecks& passwords;
-    ClientCounter& transfers;  // requests of each client that are under way
+    ClientCounter& transfers;  // requests in progress, by client
     const ConnectionsAllowed& allowed;
   };
   explicit Intake(const Parts& parts)
@@ -59,7 +59,7 @@ class Intake {
     std::string_view text;    // that it views, as the exchange keeps it
     const ListenerContext& listener;
     ClientIdentity& identity;
-    ClientCounter::Seat& seat;  // taken where the request is under way behind this
+    ClientCounter::Seat& seat;  // taken if the request is in progress behind this
     bool is_tls = false;        // the client speaks TLS with us
   };
 
@@ -86,7 +86,7 @@ class Intake {
   // next call; `found` is what the cache has for the request.
   Outcome take(const Arrival& arrival, RequestView& view, CacheView& found);
 
-  // Whom a refusal is for. All is borrowed.
+  // The receiver of a refusal. All is borrowed.
   struct Refused {
     const ListenerContext& listener;
     const ClientIdentity& identity;

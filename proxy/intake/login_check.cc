@@ -46,8 +46,8 @@ LoginCheck::Found LoginCheck::find(const LoginServices& services, const Request&
     return find_password(services, request, login, whose);
   }
   if (login.scheme != Login::Scheme::kBearer || !credentials.has_tokens()) return Found::kUnknown;
-  // A token is looked at whatever others at this address have tried: that costs next to nothing,
-  // and nobody guesses 128 bits, however often he may.
+  // A token is checked, no matter what others at this address have tried: that costs next to
+  // nothing, and nobody guesses 128 bits, however often he may.
   if (const std::string* name = credentials.name_of_token(login.secret)) {
     login.name = *name;
     return Found::kRight;

@@ -47,7 +47,7 @@ class LoginCheck {
     const http::Fields& fields;
     http::FieldId field;  // that credentials come in
     const net::Address& client;
-    const std::shared_ptr<TokenBuckets>& failures;  // of each client; null: not counted
+    const std::shared_ptr<TokenBuckets>& failures;  // by client; null: not counted
   };
   struct Right {};
   struct Waits {};

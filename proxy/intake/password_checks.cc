@@ -19,7 +19,7 @@ bool PasswordChecks::is_remembered(const net::Digest& id, MonotonicTime now) {
   return found != remembered_.end() && now < found->second;
 }
 
-// Where there is no more room those leave first whose time is up, then whoever is next.
+// If there is no more space, those leave first whose time is up, then the next one.
 void PasswordChecks::remember(const net::Digest& id, MonotonicTime now) {
   const MutexLock lock(remembered_mutex_);
   if (remembered_.size() >= kRememberedMax) {
@@ -52,7 +52,7 @@ bool PasswordChecks::join(const std::string& client, const net::Digest& id, Done
   return true;
 }
 
-// Of the client whose turn it is, who stands behind the others then.
+// Takes a job of the client whose turn it is, who stands behind the others then.
 PasswordChecks::Job PasswordChecks::take_next() {
   const auto found = waiting_.find(turns_.front());
   ENCORE_CHECK(found != waiting_.end(), "who has a turn waits");

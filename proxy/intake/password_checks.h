@@ -24,8 +24,8 @@ namespace encore::server {
 
 class PasswordChecks {
  public:
-  // Checks that wait beyond those under way; more are not taken. At some 100 ms each the last of
-  // them waits for some seconds. Of one client no more wait than there is room left for others
+  // Checks that wait beyond those in progress; more are not taken. At some 100 ms each the last of
+  // them waits for some seconds. A client has no more waiting than there are places left for others
   // then: it has half of all at most, and with each that comes there is less for the next, and
   // something.
   static constexpr std::size_t kWaitingMax = 64;
@@ -49,15 +49,15 @@ class PasswordChecks {
   // never is.
   using Done = std::move_only_function<void(bool right)>;
   struct Job {
-    std::string client;  // whose turn it takes
+    std::string client;  // the client whose turn it takes
     Login login;
     std::string hash;
     bool known = false;  // else it is wrong, whatever the hash says
     Done done;
   };
   bool check(Job job);
-  // Waits with a check of the same login that this client has under way already; who logs in on
-  // many connections at once is looked at once. False: there is none, and `done` never is called.
+  // Waits with a check of the same login that this client has in progress already: the login of a
+  // client with many connections is checked once. False: there is none, and `done` never is called.
   bool join(const std::string& client, const net::Digest& id, Done done);
   // Ends the threads; what waits is forgotten, and its `done` destroyed uncalled.
   void stop();
@@ -75,7 +75,7 @@ class PasswordChecks {
   Waiting waiting_ ENCORE_GUARDED_BY(mutex_);  // by client; none of them is empty
   std::size_t waiting_count_ ENCORE_GUARDED_BY(mutex_) = 0;
   std::deque<std::string> turns_ ENCORE_GUARDED_BY(mutex_);  // the clients, whose turn is first
-  // Callers that wait for each check, queued or under way.
+  // Callers that wait for each check, queued or in progress.
   using Joined = std::map<std::pair<std::string, net::Digest>, std::vector<Done>>;
   Joined joined_ ENCORE_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ ENCORE_GUARDED_BY(mutex_);

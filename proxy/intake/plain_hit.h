@@ -1,7 +1,7 @@
 // A plain hit: a fresh stored response that answers a GET unchanged, with nothing in request or
-// response that asks for a closer look; what it says beside its stored head, and its record. All
-// else goes the long way, through an exchange. Pure but for the log, thread-safe. Why hits do not
-// take that way: docs/decisions/0051.
+// response that asks for a closer look; the fields that it adds to its stored head, and its record.
+// All else goes the long way, through an exchange. Pure but for the log, thread-safe. Why hits do
+// not take that way: docs/decisions/0051.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@
 
 namespace encore::server {
 
-// Whether a request may have a plain hit at all: what is stored need be looked up only then.
+// True if a request may have a plain hit at all: only then the cache need be looked up.
 inline bool may_be_hit(const RequestView& view) {
   return view.head->method == http::Method::kGet && !view.key.empty();
 }
 
-// REQUIRES: may_be_hit(view); `found` is what is stored for it.
+// REQUIRES: may_be_hit(view); `found` is the result of its lookup.
 inline bool is_plain_hit(const RequestView& view, const CacheView& found, const Runtime& runtime,
                          MonotonicTime now) {
   if (!found.object) return false;
@@ -80,7 +80,7 @@ class HitLines {
   bool says_status_;
   bool varies_;            // by the codings that the client accepts
   const Rule* rule_;       // that adds fields; null: none
-  std::string_view id_{};  // for clients that are told
+  std::string_view id_{};  // for clients that receive it
 };
 
 // The record by the listener's own facts alone; the connection has no part in it.

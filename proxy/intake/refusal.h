@@ -53,12 +53,12 @@ Refusal logins_busy();
 Refusal too_many(std::string_view detail, Nanoseconds wait,
                  Refusal::Further further = Refusal::Further::kEnds);
 
-// Facts that a response to a refused request depends on beside the refusal. Borrowed.
+// Facts that a response to a refused request depends on, apart from the refusal. Borrowed.
 struct RefusalFacts {
   const Runtime& runtime;
   const ListenerContext& listener;
   std::string_view http_date;
-  std::string_view request_id;  // sent where clients are told; empty: there is none
+  std::string_view request_id;  // sent where clients receive it; empty: there is none
 };
 // Without the lines that frame it, and the empty one.
 http::OwnReply reply_to(const Refusal& refusal, const RefusalFacts& facts);

@@ -16,7 +16,7 @@ namespace encore::server {
 // The present purpose of a connection. All are borrowed.
 struct Activity {
   const ClientIdentity& identity;
-  const RequestContext* request = nullptr;  // under way: a request, a tunnel or a CONNECT
+  const RequestContext* request = nullptr;  // in progress: a request, a tunnel or a CONNECT
   const net::Address* origin = nullptr;     // that a tunnel is connected to; null: not known
 };
 // Why the configuration no longer allows it, as "login-revoked"; empty: it does.
