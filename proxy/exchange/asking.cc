@@ -4,8 +4,8 @@ namespace encore::server {
 namespace {
 
 // Transfers of others that a request waits for one after the other, where each turns out to bring
-// another variant: the first may have been begun when nothing was known of how they differ, the
-// others by whoever learnt it from the one before.
+// another variant: the first may have been begun when nothing was known of how they differ. Each of
+// the others is begun by a request that learnt it from the one before.
 constexpr std::uint32_t kJoinsMax = 3;
 
 }  // namespace
@@ -89,8 +89,8 @@ bool Asking::has_waited_long_enough(MonotonicTime now) const {
          (role_ == Role::kWaits || transfer_->phase() == TransferPhase::kWaiting);
 }
 
-// The first to leave asks for all that wait; who waited in vain again asks alone, and who has seen
-// a head. Who waited for other credentials has not waited for its own yet.
+// The first to leave asks for all that wait; a request that waited in vain again, or has seen a
+// head, asks alone. A request that waited for other credentials has not waited for its own yet.
 Take Asking::give_up() {
   if (role_ != Role::kWaits) transfer_->give_up_head();
   const bool alike = is_alike();

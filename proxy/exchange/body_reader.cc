@@ -120,7 +120,7 @@ BodyReader::Peeked BodyReader::peek_body(const Piece& piece, std::span<iovec> ro
     const auto peeked = cursor_->peek(room, wanted);
     if (peeked.bytes != 0) return {State::kReady, peeked.parts, peeked.bytes};
   } else if (!cursor_) {
-    return {.state = State::kBroken};  // what it goes back to is gone
+    return {.state = State::kBroken};  // the bytes that it goes back to are gone
   }
   if (state == store::BodyState::kGrowing) return {.state = State::kWaiting};
   const bool whole = piece.end == kOpenEnd && state == store::BodyState::kComplete;
@@ -140,7 +140,7 @@ BodyReader::Peeked BodyReader::peek(std::span<iovec> room, std::size_t bytes_max
   }
   if (piece.has_range() && text_left < bytes_max) {
     const Peeked more = peek_body(piece, room.subspan(peeked.parts), bytes_max - text_left);
-    // What is broken or open-ended shows once the text is read.
+    // A broken or open end shows once the text is read.
     if (more.state == State::kReady || text_left == 0) peeked.state = more.state;
     peeked.parts += more.parts;
     peeked.bytes += more.bytes;

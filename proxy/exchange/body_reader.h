@@ -1,7 +1,7 @@
-// BodyReader: the content of one response, for whoever sends it to pull: texts (replies of our own,
-// the heads of parts) and ranges of a body that lies in the store or is still coming from an
-// origin. It holds what it shows, copies nothing of the body and never waits. It knows nothing of
-// heads, of framing or of connections. Confined to its worker.
+// BodyReader: the content of one response, which its sender pulls: texts (replies of our own, the
+// heads of parts) and ranges of a body that lies in the store or is still coming from an origin. It
+// holds what it shows, copies no body bytes and never waits. It knows nothing of heads, of framing
+// or of connections. Confined to its worker.
 #pragma once
 
 #include <sys/uio.h>
@@ -53,14 +53,14 @@ class BodyReader {
   // False where it is not kept from there any more. REQUIRES: let_go(); something is left.
   bool go_on_in(store::BodyRef body, std::uint64_t shift);
 
-  // What is read is made from what another reader reads, which takes `bytes` besides. `source` is
-  // borrowed.
+  // Notes that its content is made from what another reader reads, which takes `bytes` besides.
+  // `source` is borrowed.
   void set_made_from(const BodyReader& source, std::uint64_t bytes) {
     made_from_ = &source;
     made_by_bytes_ = bytes;
   }
 
-  // What is to be read, in this order.
+  // Adds what is to be read, in this order.
   void add_text(std::string text);
   // REQUIRES: set_body; ranges in the order of the body unless it is complete.
   void add_range(std::uint64_t begin, std::uint64_t end);
@@ -80,7 +80,7 @@ class BodyReader {
   // REQUIRES: no more than the last peek() has shown.
   void advance(std::size_t bytes);
 
-  // All is read, as far as can be told without a look at the body: not where it is one whose length
+  // All is read, as far as the reader knows without the body: not where it is one whose length
   // nobody knows.
   bool at_end() const { return piece_ == pieces_; }
   bool has_body() const { return cursor_.has_value(); }
@@ -88,7 +88,8 @@ class BodyReader {
   std::uint64_t position() const { return cursor_ ? cursor_->position() : 0; }
   // Bytes of the body that were read, texts not counted.
   std::uint64_t body_bytes() const { return body_bytes_; }
-  // What is kept in memory for what was not read: texts, and of the body what nobody else keeps.
+  // Returns the bytes in memory for unread content: texts, and the part of the body that nobody
+  // else keeps.
   std::uint64_t held_bytes() const;
 
  private:
@@ -114,7 +115,7 @@ class BodyReader {
   std::vector<Piece> further_;
   std::size_t pieces_ = 0;
   std::size_t piece_ = 0;      // the one that is read
-  std::size_t text_read_ = 0;  // of the piece
+  std::size_t text_read_ = 0;  // bytes of the piece
   std::size_t shown_ = 0;      // by the last peek
   std::uint64_t body_bytes_ = 0;
   bool is_between_bodies_ = false;

@@ -1,5 +1,5 @@
-// CacheLookup: asks the kernel for the variant of a key that answers a client's request. What is
-// stored from where the client may not go is not there for it. One a worker, confined to it.
+// CacheLookup: asks the kernel for the variant of a key that answers a client's request. Objects
+// from origins where the client may not go are not there for it. One a worker, confined to it.
 #pragma once
 
 #include <memory>
@@ -47,8 +47,8 @@ class CacheLookup {
   // Whether a record that was found on disk, and read, is one that a lookup would have taken.
   bool answers(const store::Object& object, const RequestContext& request,
                http::VariantKeys& own) const;
-  // To be called before what others have stored or shared is looked at: by this turn's clock, none
-  // of it has happened later.
+  // To be called before a check of what others have stored or shared: by this turn's clock, none of
+  // it has happened later.
   void catch_up() { loop_.catch_up(latest_.get()); }
 
  private:

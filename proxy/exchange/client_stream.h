@@ -1,6 +1,6 @@
-// ClientStream: one request of a client and the way its response takes, as the request's exchange
-// sees it: no connection, no framing, no other request beside it. HTTP/1 has one of them at a time
-// on a connection (client/http1_stream), another protocol may have many.
+// ClientStream: one request of a client and the path of its response, as the request's exchange
+// sees it: no connection, no framing, no other request. HTTP/1 has one of them at a time on a
+// connection (client/http1_stream), another protocol may have many.
 //
 // Lifetimes: the stream owns the exchange and calls it; the exchange calls the stream. No function
 // of the stream calls the exchange back before it returns, and none destroys it: what follows from
@@ -29,7 +29,7 @@ struct ClientGone {
     kSent,  // the connection ends behind them
   };
   Outcome outcome = Outcome::kClientAborted;
-  std::string_view detail = {};  // of a constant; empty: the outcome says it all
+  std::string_view detail = {};  // a constant; empty: the outcome says it all
   Unsent unsent = Unsent::kLost;
 };
 
@@ -41,10 +41,10 @@ class ClientStream {
     kOpen,    // until the reader's end, however the protocol shows that
   };
   enum class Further : std::uint8_t {
-    kAsAgreed,  // what the client and the protocol agree on
-    // The same, though the request's content has not come to its end: the rest is still taken.
+    kAsAgreed,  // as the client and the protocol agree
+    // The same, though the request's content has not ended: the rest is still taken.
     kBehindContent,
-    kNone,  // where one request follows the other, none follows this one
+    kNone,  // in protocols with one request at a time: none follows this one
   };
   struct Response {
     // Status line as HTTP/1.1 writes it, and fields, each line with CRLF, without the empty line,
@@ -69,11 +69,11 @@ class ClientStream {
   enum class End : std::uint8_t {
     kDone,    // the response is whole
     kBroken,  // it ends here: the client must see that some of it is missing
-    kReset,   // the same at once, with what is on its way to the client
+    kReset,   // the same immediately, with what is on its way to the client
   };
 
-  // Where the client's protocol has interim responses; nothing is sent before pump(). `head` has
-  // its empty line. REQUIRES: no begin() yet.
+  // Sends an interim response if the client's protocol has them; nothing is sent before pump().
+  // `head` has its empty line. REQUIRES: no begin() yet.
   virtual void send_interim(std::string_view head) = 0;
   // The final response. `content` is borrowed until end(). Nothing is sent before pump().
   // REQUIRES: no begin() yet.

@@ -15,7 +15,7 @@ using Then = coding::Encoder::Then;
 
 // A piece behind which so long nothing follows is worth a flush, which costs some bytes.
 constexpr Nanoseconds kFlushAfter = std::chrono::milliseconds(5);
-// Where there is no memory now: so often it is tried again, so far apart.
+// If there is no memory now: so often it is tried again, so far apart.
 constexpr std::uint32_t kAttemptsMax = 500;
 constexpr Nanoseconds kAttemptInterval = std::chrono::milliseconds(20);
 constexpr std::size_t kRoomBytes = 16 * 1024;
@@ -85,7 +85,7 @@ void CodedBody::wait() {
   (void)flush();
 }
 
-// Once begun it comes to its end before anything else is given.
+// Once begun it ends before anything else is given.
 bool CodedBody::flush() {
   std::size_t used = 0;
   is_flushing_ = !encode({}, Then::kFlush, used);

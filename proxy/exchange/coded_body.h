@@ -1,6 +1,6 @@
 // CodedBody: content on its way into a coding, piece by piece: read from where it lies or comes
-// from, and no further ahead of its reader than a window, unless all that is made is kept. What a
-// turn of the loop costs is bounded. What comes slowly is flushed, so that it arrives.
+// from, and no further ahead of its reader than a window, unless all that is made is kept. The cost
+// of a turn of the loop is bounded. Content that comes slowly is flushed, so that it arrives.
 //
 // Content that ends early ends what is made of it early: it is never completed.
 //
@@ -23,7 +23,7 @@ namespace encore::server {
 
 class CodedBody {
  public:
-  // What is made beyond what the reader has taken.
+  // Limit of coded bytes beyond what the reader has taken.
   static constexpr std::uint64_t kWindowBytes = 64 * 1024;
 
   // When what was given is flushed, where no more is there.
@@ -33,7 +33,7 @@ class CodedBody {
   struct Made {
     std::unique_ptr<coding::Encoder> encoder;
     CodingMemory::Share memory;  // the encoder's
-    store::BodyRef body;         // where what is made goes; retains it
+    store::BodyRef body;         // gets the coded bytes; retains them
     Flush flush = Flush::kSoon;
     Keep keep = Keep::kNothing;
   };
@@ -68,7 +68,7 @@ class CodedBody {
   const std::function<void()> on_more_;
   BodyReader source_;
   net::Timer later_;
-  bool is_due_ = false;  // what was given is to be flushed now
+  bool is_due_ = false;  // input so far is to be flushed now
   bool is_flushing_ = false;
   bool unflushed_ = false;  // something was given since the last flush
   bool wants_turn_ = false;

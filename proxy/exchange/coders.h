@@ -1,6 +1,6 @@
-// Coders: what of a worker puts responses into codings. What is stored is coded once: the form
-// stays beside the object, for as long as that lives, and its bytes are the entry's in the kernel.
-// Confined to its worker.
+// Coders: the parts of a worker that put responses into codings. A stored object is coded once: the
+// form stays with the object, for as long as that lives, and its bytes are the entry's in the
+// kernel. Confined to its worker.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class Coders {
   };
   explicit Coders(const Parts& parts) : parts_(parts), turn_(parts.loop) {}
 
-  // What is not longer is coded in one step, where all of it is there.
+  // Content up to this length is coded in one step, if all of it is there.
   static constexpr std::uint64_t kAtOnceBytes = CodingTurn::kShareMax;
 
   // All of a content that is there; nothing where there is no memory. REQUIRES: at most

@@ -1,6 +1,6 @@
 // CodingTurn: shares what coding may take of a turn of its worker's loop among the bodies that have
-// something to code, so that whoever else is served in it waits no longer however many they are.
-// Confined to its worker.
+// something to code, so that other clients wait no longer, however many bodies there are. Confined
+// to its worker.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class CodingTurn {
  public:
   // Content bytes coded in one turn: a millisecond or two by gzip.
   static constexpr std::size_t kBytes = 64 * 1024;
-  static constexpr std::size_t kShareMax = 32 * 1024;  // of one body
+  static constexpr std::size_t kShareMax = 32 * 1024;  // per body
   static constexpr std::size_t kShareMin = 512;        // less is not worth its call
 
   // `loop` is borrowed.

@@ -51,7 +51,7 @@ std::optional<LocalAnswer> answer_locally(const RequestContext& request) {
       request.framing.length > limits.request_body_bytes) {
     return LocalAnswer{413, Outcome::kBadRequest, "request-body-too-large"};
   }
-  // A plain hit does not come here: what is stored was allowed to be asked for.
+  // A plain hit does not come here: its object was allowed to be requested.
   if (request.is_forward() && request.target.form == http::TargetForm::kAbsolute &&
       !request.runtime->destinations.is_safe_port(request.target.port())) {
     return LocalAnswer{403, Outcome::kDenied, "unsafe-port"};
@@ -84,8 +84,8 @@ RoadTaken choose_road(const RequestContext& request) {
   return {Road::kOrigin, precondition ? http::Forwarded::kRequest : http::Forwarded::kBypass};
 }
 
-// The whole object is asked for where it will be stored; otherwise the request goes as it is. What
-// clients are not told, the way that their ranges are answered must not tell either.
+// The whole object is requested if it will be stored; otherwise the request goes unchanged. The
+// answers to ranges must not show what is hidden from clients.
 bool depends_on_admission(const RequestContext& request, bool uncacheable) {
   const http::Fields& fields = request.head.fields;
   return is_get(request) && fields.has_any(kConditionalFields) && !request.directives.no_store &&

@@ -1,4 +1,5 @@
-// What is to be done with a request, from itself and what is known of its key. Pure, thread-safe.
+// Decides what is to be done with a request, from itself and what is known of its key. Pure,
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct LocalAnswer {
   int status = 0;
   Outcome outcome = Outcome::kBadRequest;
   std::string_view detail;              // for Cache-Status, and for people
-  const RuleAnswer* content = nullptr;  // null: none but that
+  const RuleAnswer* content = nullptr;  // null: that alone
 };
 // Nothing: the request goes on. A 204 is the answer to an OPTIONS that goes no further (RFC 9110
 // 7.6.2); all else are refusals.
@@ -35,17 +36,17 @@ std::optional<LocalAnswer> answer_locally(const RequestContext& request);
 bool has_content(const RequestContext& request);
 
 enum class Road : std::uint8_t {
-  kCache,         // what is stored is looked at first
+  kCache,         // stored objects are checked first
   kOrigin,        // not for the cache: it goes to the origin as it is
   kOnlyIfCached,  // not for the cache, and the client wants nothing else: 504
 };
 struct RoadTaken {
   Road road = Road::kCache;
-  http::Forwarded forwarded = http::Forwarded::kNo;  // of kOrigin
+  http::Forwarded forwarded = http::Forwarded::kNo;  // with kOrigin
 };
 RoadTaken choose_road(const RequestContext& request);
 
-// What the origin is asked where nothing that is stored will do.
+// Form of the request to the origin if no stored object will do.
 enum class AskedFor : std::uint8_t {
   kAsItIs,  // the request with its conditions and its range
   kWhole,   // the whole object, without them; the client's are answered here
@@ -58,7 +59,7 @@ struct MissFacts {
 bool depends_on_admission(const RequestContext& request, bool uncacheable);
 AskedFor asked_for(const RequestContext& request, const MissFacts& facts);
 
-// What Cache-Status says of a request that goes forward although something is stored.
+// Returns the reason in Cache-Status for a request that goes forward although something is stored.
 http::Forwarded forwarded_for(http::ForwardCause cause);
 
 // A stored part of a response, and what it can answer: a range that lies within it (RFC 9111 3.3).
@@ -70,8 +71,8 @@ struct StoredPart {
 enum class PartUse : std::uint8_t { kFresh, kStale, kAsk };
 struct PartDecision {
   PartUse use = PartUse::kAsk;
-  http::ByteRange range = {};                             // of the whole, unless kAsk
-  http::Forwarded forwarded = http::Forwarded::kPartial;  // of kAsk
+  http::ByteRange range = {};                             // within the whole, unless kAsk
+  http::Forwarded forwarded = http::Forwarded::kPartial;  // with kAsk
 };
 PartDecision decide_stored_part(const StoredPart& part, const RequestContext& request,
                                 MonotonicTime now, WallTime wall);

@@ -11,7 +11,7 @@
 namespace encore::server {
 namespace {
 
-// Where there is no memory now, or too many reads wait: so often it is tried again, so far apart.
+// If there is no memory now, or too many reads wait: so often it is tried again, so far apart.
 constexpr std::uint32_t kAttemptsMax = 500;
 constexpr Nanoseconds kAttemptInterval = std::chrono::milliseconds(20);
 
@@ -26,7 +26,7 @@ std::uint64_t block_end(std::uint64_t position, std::uint64_t end) {
 
 }  // namespace
 
-// Where what was read is told; a disk may be slower to answer than its reader to leave.
+// Receiver of what was read; a disk may be slower to answer than its reader to leave.
 struct DiskBody::Mailbox {
   Mutex mutex;
   net::Loop* loop ENCORE_GUARDED_BY(mutex) = nullptr;  // null: nobody is there any more
@@ -36,11 +36,11 @@ struct DiskBody::Mailbox {
 class DiskBody::Load final : public disk::DiskLoad {
  public:
   struct Piece {
-    std::uint64_t number = 0;  // of the body
+    std::uint64_t number = 0;  // the body's
     std::uint32_t part = 0;
     std::uint64_t part_begin = 0;
     std::uint64_t part_bytes = 0;
-    std::uint64_t end = 0;  // of what is wanted
+    std::uint64_t end = 0;  // end of the wanted range
   };
   Load(std::shared_ptr<Mailbox> mailbox, store::BodyRef body, const Piece& piece)
       : mailbox_(std::move(mailbox)), body_(std::move(body)), piece_(piece) {}

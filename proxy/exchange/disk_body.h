@@ -1,9 +1,9 @@
 // DiskBody: a body that lies in parts on disk, on its way to one reader: read piece by piece by the
 // disks' threads into a store::Body, no further ahead of its reader than that keeps up with. Each
-// byte is verified before it is there. What cannot be read ends the body early.
+// byte is verified before it is there. A part that cannot be read ends the body early.
 //
-// Confined to its worker; what is read is told from its loop. It may be destroyed in any call that
-// it makes, and while something is read. Why each reader reads for itself: docs/decisions/0150.
+// Confined to its worker; its loop reports what is read. It may be destroyed in any call that it
+// makes, and while something is read. Why each reader reads for itself: docs/decisions/0150.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class DiskBody {
   };
   // Bytes [begin, end) of it, where begin < end <= its length.
   struct Wanted {
-    filter::Hash128 key;  // of its object
+    filter::Hash128 key;  // its object's
     LargeBody body;
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -80,7 +80,7 @@ class DiskBody {
   const disk::WantedParts::Number wanted_parts_;
   Reader reader_;
   cache::DiskPlace asked_at_;
-  std::uint64_t began_at_;  // what is being read, or was last
+  std::uint64_t began_at_;  // begin of the present read, or the last one
   bool reading_ = false;
   std::uint32_t vain_ = 0;  // attempts in a row that brought nothing
 };

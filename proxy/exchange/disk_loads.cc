@@ -12,7 +12,7 @@
 
 namespace encore::server {
 
-// Where what was read is handed over; a disk may be slower to answer than its worker to end.
+// Receiver of what was read; a disk may be slower to answer than its worker to end.
 struct DiskLoads::Mailbox {
   Mutex mutex;
   DiskLoads* loads ENCORE_GUARDED_BY(mutex) = nullptr;  // null: it has ended
@@ -122,7 +122,7 @@ void DiskLoads::finish(const Name& name, std::uint64_t number, store::ObjectRef 
   const bool is_alone = object && is_on_disk_alone(*object);
   if (is_alone && !is_whole(ended, *large_body_of(*object))) object = {};
   if (object && (is_alone || !ended.where.promote || !promote(ended, object))) {
-    // The store is told that no kernel has it.
+    // Informs the store that no kernel has it.
     const store::Payload given_up = store::ObjectRef(object).detach();
     parts_.store->release(std::span(&given_up, 1));
   }
@@ -173,7 +173,7 @@ std::unique_ptr<DiskBody> DiskLoads::open(const DiskBody::Wanted& wanted,
                                     wanted, std::move(*body), std::move(on_more));
 }
 
-// Where the kernel has no room, or the record has gone meanwhile, it stays as it was.
+// If the kernel has no space, or the record has gone meanwhile, it stays as it was.
 bool DiskLoads::promote(const Waiting& waiting, const store::ObjectRef& object) {
   // The index knows hashes: it may be another key's.
   if (primary_key_of(*object) != waiting.key) return false;

@@ -1,8 +1,8 @@
 // DiskLoads: the records of the disk tier that requests of a worker wait for. A record is read once
-// for all who ask for it while that lasts; who leaves meanwhile is not called. What has been asked
-// for on disk before goes into memory as well; all else is kept for those who read it, who are
-// charged for it as for what was evicted while they did. What is invalidated while it is read is
-// not used: a purge may have been answered meanwhile.
+// for all that request it while that lasts; a reader that leaves meanwhile is not called. A record
+// that has been requested on disk before goes into memory as well; any other is kept for its
+// readers, who are charged for it as for an object that was evicted while they read it. A record
+// that is invalidated while it is read is not used: a purge may have been answered meanwhile.
 //
 // Confined to its worker; what is read is handed over by its loop. Why a record is read whole, and
 // once a worker: docs/decisions/0130.
@@ -30,7 +30,7 @@
 
 namespace encore::server {
 
-// Who waits for a record.
+// A request that waits for a record.
 class LoadReader {
  public:
   // From the loop; it waits no more. Empty: it could not be had. It may be destroyed.
@@ -49,7 +49,7 @@ class DiskLoads {
     const std::unique_ptr<store::Store>& store;
     const std::unique_ptr<cache::Kernel>& kernel;
     const Inflight& inflight;
-    publish::ResidentKeys* resident;  // null: nobody wants to know what is stored
+    publish::ResidentKeys* resident;  // null: nobody wants to know the stored objects
   };
   explicit DiskLoads(const Parts& parts);
   // REQUIRES: nobody waits.
@@ -74,7 +74,7 @@ class DiskLoads {
   using Name =
       std::tuple<std::uint64_t, std::uint64_t, std::uint16_t, std::uint32_t, std::uint32_t>;
   struct Waiting {
-    std::uint64_t number = 0;  // of the load
+    std::uint64_t number = 0;  // the load's
     std::string key;
     filter::Hash128 hash{};
     DiskFind where;
@@ -89,7 +89,7 @@ class DiskLoads {
   // Why one of them is not; nothing: all are.
   std::optional<cache::PartMissing> missing(const filter::Hash128& key,
                                             const LargeBody& body) const;
-  // Of what was loaded. Where a part has gone, the object has.
+  // True if all of a loaded object is there. If a part has gone, the object has.
   bool is_whole(const Waiting& waiting, const LargeBody& body);
 
   const Parts parts_;

@@ -34,7 +34,7 @@ struct Part {
   bool is_alone = false;   // it went on by itself
 };
 
-// Says what became of a response in the cache, also where clients are not told.
+// Records the result of a response in the cache, also if it is hidden from clients.
 void settle_outcome(const SharedResponse& response, const Part& part, RequestRecord& record) {
   const Outcome unstored = unless_stored(record.outcome);
   if (unstored != record.outcome && response.stored == false) record.outcome = unstored;

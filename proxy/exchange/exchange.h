@@ -50,19 +50,19 @@
 
 namespace encore::server {
 
-// What is asked of an origin, beside the request itself.
+// The order to an origin, in addition to the request itself.
 struct OriginAsk {
   AskedFor what = AskedFor::kWhole;
-  enum class Table : std::uint8_t { kNotIn, kIn } table = Table::kNotIn;  // of those to be joined
+  enum class Table : std::uint8_t { kNotIn, kIn } table = Table::kNotIn;  // kIn: others may join it
   enum class For : std::uint8_t { kAsker, kNobody } whom = For::kAsker;   // kNobody: background
   enum class Content : std::uint8_t { kNone, kComes } content = Content::kNone;  // the request's
   CacheView validates = {};  // empty: nothing is validated
-  // A stored response that may be a part of what is asked for; empty: none. Where the rest of it
-  // will do, that alone is asked for.
+  // A stored response that may be a part of the requested object; empty: none. If the rest of it
+  // will do, that alone is requested.
   store::ObjectRef part = {};
 };
 
-// Who asks origins. The answer comes through the transfer, from the loop.
+// Sends requests to origins. The answer comes through the transfer, from the loop.
 class OriginAsker {
  public:
   virtual void ask_origin(std::shared_ptr<Transfer> transfer,
@@ -72,7 +72,7 @@ class OriginAsker {
   ~OriginAsker() = default;
 };
 
-// What exchanges use of their worker. All are borrowed and outlive them.
+// Services of their worker that exchanges use. All are borrowed and outlive them.
 struct ExchangeServices {
   net::Loop& loop;
   const std::unique_ptr<cache::Kernel>& kernel;
@@ -111,10 +111,10 @@ class Exchange final : public TransferReader, private LoadReader {
   Wish content_wish() const;
   // Content came, and is used. REQUIRES: content_wish() is kNow.
   void on_content(std::string_view bytes);
-  // The content has ended, with these lines of a trailer section, as they came. Of content whose
-  // length was announced that need not be said. REQUIRES as on_content.
+  // The content has ended, with these lines of a trailer section, as they came. This call is
+  // optional for content whose length was announced. REQUIRES as on_content.
   void on_content_end(std::string_view trailers);
-  // What comes is no content: the request has no end.
+  // The input is no content: the request has no end.
   void on_content_broken(std::string_view detail);
 
   void on_writable();
@@ -142,8 +142,7 @@ class Exchange final : public TransferReader, private LoadReader {
   bool ask_permission();
   void ask_for_absent();
 
-  // Asking (exchange_ask.cc).
-  // What the origin is to be asked.
+  // Asking (exchange_ask.cc). The request to the origin.
   struct Ask {
     enum class Sharing : std::uint8_t { kNo, kWhereAllowed };
     AskedFor what = AskedFor::kAsItIs;
@@ -184,9 +183,9 @@ class Exchange final : public TransferReader, private LoadReader {
   Permission permission_;
   Asking asking_;
   bool may_look_again_ = true;  // into the cache, for what has come since
-  // Of a long body; or a transfer was joined that has something already.
+  // Scheduled for a long body, or if a transfer was joined that has something already.
   net::Deferred next_turn_;
-  Standstill standstill_;  // of the client, while others wait for it
+  Standstill standstill_;  // the client's, while others wait for it
   // How it goes on where the readers of a shared transfer do not wait for it
   // (exchange_continue.cc).
   class LeftBehind {
@@ -219,7 +218,7 @@ class Exchange final : public TransferReader, private LoadReader {
 
     Exchange& exchange_;
     Way way_ = Way::kNone;
-    std::unique_ptr<http::Continuation> asked_;  // of the origin; null: nothing was
+    std::unique_ptr<http::Continuation> asked_;  // sent to the origin; null: nothing was
   } left_behind_{*this};
 
   RangeWait range_wait_;
@@ -227,18 +226,20 @@ class Exchange final : public TransferReader, private LoadReader {
   ContentRest rest_;
   ResponseCoding coding_;
   ResponseContent content_;
-  std::string trailers_;                            // of what is stored
-  std::shared_ptr<const SharedResponse> response_;  // what is being sent, if from a transfer
-  std::shared_ptr<const UnstoredHead> unstored_;    // what a validation made of the head, if that
-                                                    // is not in the object itself
-  std::string private_lines_;                       // of a validation's answer to this request
+  std::string trailers_;                            // the stored object's
+  std::shared_ptr<const SharedResponse> response_;  // source of what is being sent, if from a
+                                                    // transfer
+  std::shared_ptr<const UnstoredHead> unstored_;    // head that a validation made, if it is not in
+                                                    // the object itself
+  std::string private_lines_;                       // lines of a validation's answer to this
+                                                    // request
   http::VariantKeys variants_;
   http::CacheStatus cache_status_;
   RequestRecord record_;
-  std::uint64_t lost_bytes_ = 0;  // of what was sent, by the end of the connection
-  OriginVisit visit_;  // what record_.visit views where it is of no response of a transfer
-  std::string response_fields_;  // what the log wants of it
-  std::string failure_detail_;   // what record_.detail views where it is no constant
+  std::uint64_t lost_bytes_ = 0;  // sent bytes that the end of the connection took
+  OriginVisit visit_;             // viewed by record_.visit if it is of no response of a transfer
+  std::string response_fields_;   // fields of it for the log
+  std::string failure_detail_;    // viewed by record_.detail if it is no constant
 };
 
 }  // namespace encore::server

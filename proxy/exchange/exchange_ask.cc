@@ -20,7 +20,7 @@ std::shared_ptr<const std::string> shared_key(
 
 }  // namespace
 
-// One at a time: whoever finds a validation under way leaves it to that.
+// One at a time: a request that finds a validation in progress leaves it to that.
 void Exchange::validate_in_background() {
   if (!services_.inflight.refresh_pauses().may_begin(request_->hash, services_.loop.now())) return;
   auto transfer = make_recycled<Transfer>(services_.home, request_->hash, shared_key(request_),
@@ -67,7 +67,7 @@ void Exchange::ask(const Ask& ask) {
         joined = asking_.join(entered, variants_, false, now);
       }
       if (joined != JoinOutcome::kNo) {
-        // The loop looks at what the transfer has already, not the call that asked for it.
+        // The loop checks what the transfer has already, not the call that asked for it.
         if (asking_.transfer()->phase() != TransferPhase::kWaiting) next_turn_.schedule();
         return;
       }
@@ -88,8 +88,8 @@ void Exchange::ask(const Ask& ask) {
   services_.origins.ask_origin(std::move(fresh), request_, std::move(of_origin));
 }
 
-// The transfer of another was no use to us: what is stored is looked at again, and the origin
-// asked. `take` is what that one's response says of its own.
+// The transfer of another was no use to us: checks stored objects again, and asks the origin.
+// `take` is what the other's response says of its own.
 void Exchange::ask_again(Take take) {
   asking_.learn(take);
   asking_.forget();
@@ -101,7 +101,7 @@ void Exchange::ask_again(Take take) {
   look_at_found();
 }
 
-// The request goes to its origin as it is, whatever is stored or under way.
+// The request goes to its origin unchanged, whatever is stored or in progress.
 void Exchange::ask_alone(http::Forwarded why) {
   asking_.forget();
   asking_.follow_nobody();
@@ -113,7 +113,7 @@ void Exchange::ask_alone(http::Forwarded why) {
   ask({});
 }
 
-// The result of a purge is told as a failure is: an answer of our own, by its status.
+// The result of a purge is reported as a failure is: an answer of our own, by its status.
 void Exchange::purge() {
   auto wish = read_purge_wish(*request_);
   if (!wish) {

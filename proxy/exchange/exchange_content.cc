@@ -63,8 +63,8 @@ void Exchange::on_content_broken(std::string_view detail) {
   refuse_content(400, detail);
 }
 
-// The rest of the request cannot be passed on, so that it has no answer; where one is already
-// under way, it must not look like a whole one. Behind a whole one nothing but the connection ends.
+// The rest of the request cannot be passed on, so that it has no answer; where one is already in
+// progress, it must not look like a whole one. Behind a whole one nothing but the connection ends.
 void Exchange::refuse_content(int status, std::string_view detail) {
   asking_.leave();
   if (rest_.has_begun()) {

@@ -20,7 +20,7 @@ std::optional<http::Continuation> Exchange::LeftBehind::missing_rest() const {
       request.asks_upgrade()) {
     return std::nullopt;
   }
-  // Trailers are written by whoever fills the transfer, when that has come to its end.
+  // The writer that fills the transfer writes trailers when that has ended.
   const bool may_send_trailers =
       exchange_.coding_.body() != nullptr || http::accepts_trailers(request.head);
   if (!response.length && may_send_trailers) return std::nullopt;

@@ -18,7 +18,8 @@ Outcome broken_outcome(const CodedBody* coded, const DiskBody* disk, const Trans
   return out_of_memory ? Outcome::kNoMemory : Outcome::kOriginAborted;
 }
 
-// The request's id, where clients are told; and what the log wants of the head.
+// Adds the request's id, if clients receive it; and saves the fields of the head that the log
+// wants.
 void add_log_fields(const RequestContext& request, std::string& head, std::string& logged) {
   const Runtime& runtime = *request.runtime;
   if (runtime.config.log.request_id == config::RequestIds::kRespond) [[unlikely]] {
@@ -71,7 +72,8 @@ void Exchange::respond_stored(const store::ObjectRef& object, Outcome outcome,
   if (outcome == Outcome::kHit ||
       (outcome == Outcome::kStale && cache_status_.forwarded == http::Forwarded::kNo)) {
     cache_status_.hit = true;
-    // Who waited for a transfer and is answered from the store was not forwarded (RFC 9211 2.2).
+    // A request that waited for a transfer and is answered from the store was not forwarded (RFC
+    // 9211 2.2).
     cache_status_.forwarded = http::Forwarded::kNo;
   }
   const bool looked_up = object.get() == found_.object.get() && !unstored_;
@@ -116,7 +118,7 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
     const bool stored = plan.content != ResponsePlan::Content::kRest;
     const std::string* lines = stored ? &trailers_ : source.trailers;
     if (coding_.body() != nullptr) lines = coding_.trailers();
-    // Of what a rule takes out of heads, trailers may have the same.
+    // Trailers may have the same fields that a rule takes out of heads.
     const bool edited = request_->rule != nullptr && !request_->rule->response_edits().only_adds();
     if (http::accepts_trailers(request_->head) && !edited) response.trailers = lines;
   }

@@ -10,7 +10,7 @@ namespace encore::server {
 
 class LoadWait {
  public:
-  // All are borrowed and outlive it. `reader` is told when the record is read.
+  // All are borrowed and outlive it. `reader` is notified when the record is read.
   LoadWait(DiskLoads& loads, LoadReader& reader, const RequestContext& request)
       : loads_(loads), reader_(reader), request_(request) {}
   LoadWait(const LoadWait&) = delete;
@@ -23,7 +23,7 @@ class LoadWait {
     began_ = now;
     loads_.wait(reader_, request_, found);
   }
-  // The reader was told.
+  // The reader was notified.
   void end() { found_ = nullptr; }
   void leave() {
     if (found_ != nullptr) loads_.leave(reader_, request_, *found_);

@@ -18,7 +18,7 @@ struct OwnAnswer {
   std::string detail;            // for the record; empty: the outcome says it all
   std::string head;              // as ClientStream::Response has it
   std::string body;              // empty: none goes out
-  bool ends_connection = false;  // where one request follows the other
+  bool ends_connection = false;  // in protocols with one request at a time
 };
 
 // A failure of this request, for its client and for the record.
@@ -28,7 +28,7 @@ struct Failure {
   std::string_view detail = {};
   std::string_view why = {};  // for who reads the answer, behind the detail; empty: that is enough
 };
-// `status` is what Cache-Status says of the request beside the detail.
+// `status` is the text of Cache-Status for the request, in addition to the detail.
 OwnAnswer failure_answer(const Failure& failure, const RequestContext& request,
                          std::string_view http_date, http::CacheStatus status);
 // A redirection or a static answer. REQUIRES: answer.content.

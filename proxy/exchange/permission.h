@@ -1,5 +1,5 @@
-// Permission: where each client is asked for at its origin, whether this one may have what is
-// stored (a rule says so). Confined to its worker.
+// Permission: where each client is asked for at its origin, whether this one may have the stored
+// object (a rule says so). Confined to its worker.
 #pragma once
 
 #include <memory>

@@ -17,7 +17,7 @@ publish::Answer refusal(int status, std::string text) {
   return answer;
 }
 
-// For anybody who may use the proxy: it is no secret, and whoever needs it has nothing yet.
+// For everybody who may use the proxy: it is no secret, and a client that needs it has nothing yet.
 publish::Answer authority_answer(const Interception& interception) {
   publish::Answer answer;
   answer.status = 200;

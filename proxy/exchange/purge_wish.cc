@@ -74,7 +74,7 @@ void add_tags(std::string_view text, std::vector<std::string>& tags) {
   end();
 }
 
-// Tags of a list as responses have it, so that they are told apart as they were.
+// Tags of a list as responses have it, so that they are split as they were.
 struct TagField {
   std::string_view name;
   std::string_view separators;
@@ -209,7 +209,8 @@ bool is_soft(const RequestContext& request) {
   });
 }
 
-// What a PURGE or its like wants by tags, or of everything. Nothing: it is of a URL.
+// Reads the tags of a PURGE or its like, or that it wants everything purged. Nothing: it is for a
+// URL.
 std::optional<Result<PurgeWish>> read_tags(const RequestContext& request, PurgeWish wish) {
   const std::string_view pattern = value_of(request, kMagentoPattern);
   if (pattern_of(pattern).empty() && !pattern.empty()) return wish;
@@ -224,13 +225,13 @@ std::optional<Result<PurgeWish>> read_tags(const RequestContext& request, PurgeW
   }
   if (!pattern.empty() && !add_framed_tags(pattern, wish.tags)) return fail("bad-tags-pattern");
   for (const TagField& field : kTagFields) add_tags_of(request, field, wish.tags);
-  // Both at once are a hard purge, and what is to be soft waits for a request of its own.
+  // Both together are a hard purge, and tags for a soft one wait for a request of their own.
   if (wish.tags.empty() && has_field(request, kSoftKeys.name)) {
     wish.soft = true;
     add_tags_of(request, kSoftKeys, wish.tags);
   }
   if (wish.tags.empty()) {
-    // Who names no tags where some belong does not mean the URL.
+    // A client that names no tags where some belong does not mean the URL.
     const auto named = [&](const TagField& field) { return has_field(request, field.name); };
     const bool are_named =
         named(kSoftKeys) || std::ranges::any_of(kTagFields, named) || !pattern.empty();

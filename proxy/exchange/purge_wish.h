@@ -26,12 +26,12 @@
 namespace encore::server {
 
 struct PurgeWish {
-  bool forward = false;  // of what forward listeners store; else of all origins
+  bool forward = false;  // for objects of forward listeners; else of all origins
   bool soft = false;     // to be validated before it is used again, or served while it is
-  // Of one URL, with each of its realms; empty: all for which the rest holds.
+  // Keys of one URL, with each of its realms; empty: all for which the rest holds.
   std::vector<std::string> keys = {};
   // Regular expressions; empty: anything.
-  std::string host = {};  // of the URL, with a port that is not the scheme's
+  std::string host = {};  // the URL's, with a port that is not the scheme's
   std::string url = {};   // its path and query
   std::string content_type = {};
   std::vector<std::string> tags = {};  // any of these; empty: whatever it is tagged with
@@ -44,8 +44,8 @@ inline constexpr std::size_t kPurgeTagsMax = 1024;
 // of a field that is not read of responses. Some say more behind ": ".
 Result<PurgeWish> read_purge_wish(const RequestContext& request);
 
-// Who purges. The answer comes through the transfer, from the loop: as a failure with the status
-// that says what came of it.
+// Carries out purges. The answer comes through the transfer, from the loop: as a failure with the
+// status that shows the result.
 class Purger {
  public:
   virtual void purge(std::shared_ptr<Transfer> transfer, PurgeWish wish) = 0;

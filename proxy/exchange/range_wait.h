@@ -1,10 +1,10 @@
-// RangeWait: a request whose ranges are cut from a body that grows, until enough of it is there. Of
-// a body that does not say its length (docs/decisions/0335) that is the last byte: the head of a
-// 206 says which bytes follow, so nothing is said before they are known to exist. Of any other,
-// where the origin serves ranges, it is the beginning of the last range (docs/decisions/0405):
-// what is too far away is requested from the origin.
+// RangeWait: a request whose ranges are cut from a body that grows, until enough of it is there.
+// For a body that does not say its length (docs/decisions/0335) that is the last byte: the head of
+// a 206 says which bytes follow, so nothing is said before they are known to exist. For any other,
+// where the origin serves ranges, it is the beginning of the last range (docs/decisions/0405): a
+// range that is too far away is requested from the origin.
 //
-// A reader that waits holds the body from its beginning, so that the whole can still be sent. Where
+// A reader that waits holds the body from its beginning, so that the whole can still be sent. If
 // the range begins too far in for that and is small, the reader passes what lies before it.
 //
 // Confined to its worker.

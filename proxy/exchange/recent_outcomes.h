@@ -1,7 +1,7 @@
-// RecentOutcomes: what requests came to lately, by their key's hash, for who explains. Of plain
-// hits nothing is noted. Bounded: each key has its place in one set of kWays entries, where the
-// one that was seen longest ago gives way. A key that comes to the same again takes no further
-// entry. Thread-safe; a lock for each set, held for a look at its entries.
+// RecentOutcomes: latest results of requests, by their key's hash, for explanations. Plain hits are
+// not noted. Bounded: each key has its place in one set of kWays entries, where the one that was
+// seen longest ago gives way. A key with the same result again takes no further entry. Thread-safe;
+// a lock for each set, held while its entries are read.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ class RecentOutcomes {
   static constexpr std::size_t kSets = 256;
   static constexpr std::size_t kWays = 16;
 
-  // What a request came to.
+  // Result of a request.
   struct Seen {
     Outcome outcome = Outcome::kInternal;
     // Why its response may be stored or not; kOk where there was none to ask of.
@@ -48,7 +48,7 @@ class RecentOutcomes {
   struct Entry {
     filter::Hash128 key{};
     Outcomes outcomes;
-    std::uint64_t number = 0;  // of the set's notes; 0: empty
+    std::uint64_t number = 0;  // number among the set's notes; 0: empty
   };
   struct Set {
     mutable Mutex mutex;

@@ -129,7 +129,7 @@ void RequestLog::log(const RequestRecord& record, Nanoseconds duration) {
                        .duration = duration,
                        .client = client,
                        .url = head == nullptr ? std::string_view() : head->target};
-  std::string whole;  // of what names a path alone, as its client means it
+  std::string whole;  // the URL for a target that is a path alone, as its client means it
   if (record.intercepted && logged.url.starts_with('/')) {
     whole.append("https://").append(logged.field(http::FieldId::kHost)).append(logged.url);
     logged.url = whole;

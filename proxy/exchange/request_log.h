@@ -21,7 +21,7 @@
 
 namespace encore::server {
 
-// Who is told of requests beside log and counters; null: nobody. Borrowed.
+// Receivers of requests in addition to log and counters; null: nobody. Borrowed.
 struct RequestWatchers {
   RecentOutcomes* recent = nullptr;
   ShadowCaches* shadows = nullptr;
@@ -53,7 +53,7 @@ class RequestLog {
   void count_noted(const HitCount& hit);
   // Counts and logs a request that has ended.
   void record(const RequestRecord& record);
-  // The same of an exchange, of which the watchers are told.
+  // Records the same of an exchange, and informs the watchers.
   void record(const RequestRecord& record, const EndedExchange& ended);
   // Tells them of a plain hit.
   void tell_hit(const RequestView& view, const store::Object& object) {

@@ -173,7 +173,8 @@ void ResponseCoding::set_head(const ResponseSource& source, std::optional<std::u
   flushes_ = media_type(head.fields.value(FieldId::kContentType)) == "text/event-stream";
 }
 
-// What is short and there. False, and no coding any more, where it would not become shorter.
+// Codes content that is short and there. False, and no coding any more, if it would not become
+// shorter.
 bool ResponseCoding::code_at_once(ResponseSource& source, const store::ObjectRef* object) {
   std::string room;
   const auto content = short_content(source, room);

@@ -1,6 +1,6 @@
 // ResponseCoding: the coding of one response: whether it might have one, which its client wants,
-// and the bytes in it, whether they are stored, are made at once, or are made as they are sent. It
-// changes what a response is made from (ResponseSource), and nothing else of how it is answered.
+// and the bytes in it, whether they are stored, are made in one step, or are made as they are sent.
+// It changes what a response is made from (ResponseSource), and nothing else of how it is answered.
 // Confined to its worker.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace encore::server {
 std::optional<coding::Coding> wanted_coding(const http::RequestHead& request,
                                             const Compression& compression);
 
-// Of a plain hit: what of the object goes out.
+// Form of the object in a plain hit.
 enum class HitForm : std::uint8_t {
   kIdentity,  // it has no other
   kVaries,    // as it is, and others might get it in a coding
@@ -44,18 +44,18 @@ class ResponseCoding {
       : coders_(coders), request_(request) {}
 
   // Chooses for a response, makes `source` one in that coding, or says in it that it varies, and
-  // plans. Where content has to be coded on its way and there is no memory for it, it goes as it
-  // is. `object`: the source is of this stored object; null: it is not, or not as it lies. `more`
-  // is scheduled when more can be made.
+  // plans. If content has to be coded on its way and there is no memory for it, it goes uncoded.
+  // `object`: the source is of this stored object; null: it is not, or not as it lies. `more` is
+  // scheduled when more can be made.
   ResponsePlan plan(ResponseSource& source, const store::ObjectRef* object,
                     const ResponseMoment& moment, net::Deferred& more);
 
-  // Of what is made as it is sent: null: it is not.
+  // Returns the body that is made as it is sent; null: there is none.
   CodedBody* body() { return body_.get(); }
   const CodedBody* body() const { return body_.get(); }
   // Lets the client's reader read what is made. REQUIRES: body().
   void open(BodyReader& content);
-  // What follows it: complete when it is. REQUIRES: body().
+  // Returns the trailers behind it: complete when it is. REQUIRES: body().
   const std::string* trailers() const { return &trailers_; }
   // The reader has read up to here; more may be made. Nothing without body().
   void produce(std::uint64_t position);
@@ -84,8 +84,8 @@ class ResponseCoding {
   http::StoredMeta meta_;
   std::string more_fields_;
   std::string trailers_;
-  const std::string* live_trailers_ = nullptr;  // of content that comes: null: there are none
-  std::string coded_;                           // all of it, made at once
+  const std::string* live_trailers_ = nullptr;  // for content that comes; null: there are none
+  std::string coded_;                           // all of it, made in one step
   bool flushes_ = false;
   std::unique_ptr<CodedBody> body_;
   bool is_done_ = false;

@@ -23,14 +23,14 @@ using Framing = ClientStream::Framing;
 
 constexpr http::RangeLimits kRangeLimits;
 
-// What our own fields mostly take, and what frames the response.
+// Usual bytes of our own fields, and of those that frame the response.
 constexpr std::size_t kOwnFieldsBytes = 384;
 
 // 128 random bits: nobody can put it into a body beforehand, and it tells nothing of ours.
 std::string make_boundary() {
   std::array<std::uint64_t, 2> bits{};
   const ssize_t got = ::getrandom(bits.data(), sizeof(bits), 0);
-  // Of up to 256 bytes it is never interrupted.
+  // The system never interrupts it for up to 256 bytes.
   ENCORE_CHECK(got == static_cast<ssize_t>(sizeof(bits)), "the system has random bytes");
   return fmt::format("encore-{:016x}{:016x}", bits[0], bits[1]);
 }
@@ -128,7 +128,7 @@ Extent extent_of(const ResponseSource& source) {
   return {std::nullopt, bytes};
 }
 
-// 206 and 416, which the client's Range asks for; or that this cannot be told yet.
+// Plans 206 and 416, which the client's Range asks for; or says that this is not known yet.
 std::optional<ResponsePlan> plan_ranges(const ResponseSource& source,
                                         const ResponseMoment& moment) {
   const std::string_view value = http::range_value(moment.request.head);

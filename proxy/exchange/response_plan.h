@@ -22,7 +22,7 @@
 
 namespace encore::server {
 
-// What a response is made from. Borrows all that it points to.
+// Parts of a response. Borrows all that it points to.
 struct ResponseSource {
   std::string_view head;              // status line and fields, without the empty line
   std::string_view more_fields = {};  // lines that are not in it
@@ -39,11 +39,11 @@ struct ResponseSource {
   std::optional<coding::Coding> coding = {};
   bool has_age = false;                   // Age is ours to say
   bool is_shared = false;                 // a shared cache may store and reuse it
-  const std::string* trailers = nullptr;  // of a body whose length is not known
-  std::string_view stored_trailers = {};  // of one whose length is
+  const std::string* trailers = nullptr;  // for a body whose length is not known
+  std::string_view stored_trailers = {};  // for one whose length is
 };
 
-// What else the head says.
+// Facts for the rest of the head.
 struct ResponseMoment {
   const RequestContext& request;
   const http::CacheStatus& cache_status;
@@ -75,9 +75,9 @@ struct ResponsePlan {
   ClientStream::Framing framing = ClientStream::Framing::kNone;
   Content content = Content::kNone;
   std::vector<Part> parts;
-  http::RangeNeed needed = {};  // of kLater
+  http::RangeNeed needed = {};  // with kLater
   std::string end;              // behind the parts
-  std::string trailers;         // of a source whose length is known, where they are to be sent
+  std::string trailers;         // for a source whose length is known, if they are to be sent
 };
 
 ResponsePlan plan_response(const ResponseSource& source, const ResponseMoment& moment);

@@ -5,7 +5,7 @@
 namespace encore::server {
 namespace {
 
-// What is used unasked for so long.
+// Returns for how long it is used without validation.
 std::uint32_t fresh_seconds(const http::StoredMeta& meta) {
   constexpr unsigned kBarred = http::StoredMeta::kNoCache | http::StoredMeta::kInvalidated |
                                http::StoredMeta::kNeverFresh | http::StoredMeta::kWantsPermission;
@@ -70,7 +70,7 @@ std::optional<ShadowTap::Served> served_as(Outcome outcome, const EndedExchange&
     case Outcome::kProbation:
     case Outcome::kFill:
     case Outcome::kTooLargeToWait:
-    case Outcome::kUncacheable:  // also what admission has let in, and could not be stored
+    case Outcome::kUncacheable:  // also if admission said yes, and it could not be stored
     case Outcome::kCollapsed:
       if (response == nullptr || !response->whole || response->reason != http::StoreReason::kOk) {
         return std::nullopt;

@@ -1,4 +1,4 @@
-// What simulated caches are told of requests that were answered. Pure, thread-safe.
+// Requests that were answered, in the form for simulated caches. Pure, thread-safe.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,15 @@
 
 namespace encore::server {
 
-// Of what was sent from the store.
+// Describes a response that was sent from the store.
 cache::ShadowRequest shadow_request(const store::Object& object, const filter::Hash128& key,
                                     const cache::AdmissionRule& rule);
-// Of what came from an origin, and is stored or may be, or could be where another policy holds.
+// Describes a response that came from an origin, and is stored or may be, or could be under another
+// policy.
 cache::ShadowRequest shadow_request(const SharedResponse& response, const RequestContext& request,
                                     std::uint64_t sent_bytes);
 
-// What an exchange's request was to the cache; nothing: none that it is asked for.
+// Returns what an exchange's request was to the cache; nothing: none that it is asked for.
 std::optional<ShadowTap::Served> served_as(Outcome outcome, const EndedExchange& ended);
 
 }  // namespace encore::server

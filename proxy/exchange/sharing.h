@@ -23,7 +23,7 @@ bool may_lead(Inflight::Unshared unshared, bool has_stored);
 // would be no answer to it. It may wait until that is stored. REQUIRES: may_lead().
 bool may_join(const RequestContext& request);
 
-// Who waited, and when.
+// The waiting request, and the time.
 struct Asker {
   const RequestContext& request;
   http::VariantKeys& variants;  // its own

@@ -1,4 +1,4 @@
-// Facts that the record of a request takes from the request itself, beside how it went. Values,
+// Facts that the record of a request takes from the request itself, apart from how it went. Values,
 // whose views are borrowed.
 #pragma once
 
@@ -28,8 +28,8 @@ struct HitCount {
 // A request that an exchange has answered.
 struct EndedExchange {
   const RequestContext& request;
-  const SharedResponse* response = nullptr;  // of the transfer that it was; null: of none
-  const store::Object* object = nullptr;     // what was sent from the store; null: nothing
+  const SharedResponse* response = nullptr;  // the transfer's; null: there was none
+  const store::Object* object = nullptr;     // the object that was sent from the store; null: none
 };
 
 }  // namespace encore::server

@@ -20,7 +20,7 @@ class Upload {
 
   enum class Taken : std::uint8_t {
     kMore,
-    kLast,      // of a length that was announced
+    kLast,      // its length was announced
     kTooLarge,  // more than limits.request_body_bytes
   };
   // So many bytes came. REQUIRES: !is_done(); not more than what was announced.

@@ -1,7 +1,6 @@
-// VariantHints: by which selecting names (http/vary.h) the variants of a key were told apart when
-// it was last asked for, so that a request's own variant key is made before the shard's lock is
-// taken, not between two turns under it. A wrong hint costs time, nothing else. Confined to its
-// worker.
+// VariantHints: the selecting names (http/vary.h) by which the variants of a key differed when it
+// was last requested. So a request's own variant key is made before the shard's lock is taken, not
+// between two turns under it. A wrong hint costs time, nothing else. Confined to its worker.
 #pragma once
 
 #include <algorithm>
