@@ -1,4 +1,4 @@
-// What kernel and table of transfers are told because of a response's head.
+// Notices to kernel and table of transfers because of a response's head.
 #include "proxy/origin/admission.h"
 
 #include <string>
@@ -48,7 +48,7 @@ TEST_CASE("what becomes of a body follows from the plan and the kernel", "[origi
       {kNone, true, 10, Use::kPass, Outcome::kBypass},
       {kAsk, true, 10, Use::kStore, Outcome::kAdmitted},
       {kAsk, false, 10, Use::kPass, Outcome::kUncacheable},
-      // Who comes while it is on its way may have it stored.
+      // A request that comes while it is on its way may have it stored.
       {kAsk, true, kThreshold + 1, Use::kMayStore, Outcome::kNotAdmitted},
       {kAsk, true, std::uint64_t{1} << 40U, Use::kPass, Outcome::kTooLarge},
       {kCount, true, 10, Use::kPass, Outcome::kUncacheable},
@@ -65,7 +65,7 @@ TEST_CASE("what becomes of a body follows from the plan and the kernel", "[origi
   CHECK((use == row.use));
   CHECK(deciding.response.outcome == row.outcome);
   CHECK(deciding.response.shareable == shareable);
-  // What is only counted is not said to be kept from the cache for another reason.
+  // A request that is only counted is not said to be kept from the cache for another reason.
   CHECK((deciding.response.reason == http::StoreReason::kOk) == (row.admission == kCount));
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using Status = BodyFraming::Status;
 
-// Reads `input` in pieces of `step` bytes; what the content comes to, and where it ended.
+// Reads `input` in pieces of `step` bytes. Returns the content, and where it ended.
 struct Outcome {
   std::string content;
   Status status = Status::kNeedMore;

@@ -1,4 +1,4 @@
-// What of an origin's answers is told of as a change.
+// Answers of an origin that count as a change.
 #include "proxy/origin/changes.h"
 
 #include <string>
@@ -28,7 +28,7 @@ class ChangingWorld {
  public:
   ChangingWorld() : world({origin.url()}) { world.services->changed = &changed; }
 
-  // Asks, with what is stored to be validated, and has the origin answer.
+  // Asks, with the stored object to be validated, and has the origin answer.
   void exchange(const std::string& request, const std::string& response) {
     FetchPlan plan;
     plan.whole = true;

@@ -1,4 +1,4 @@
-// A fetch from its connection to what is stored, in a world without a worker.
+// A fetch from its connection to the stored object, in a world without a worker.
 #include "proxy/origin/fetch.h"
 
 #include <string>
@@ -50,7 +50,7 @@ TEST_CASE("a response is handed on, stored, and its connection kept", "[origin][
 
 TEST_CASE("what comes behind a body is no answer, also where it is left in the kernel",
           "[origin][fetch]") {
-  // Of a large body the last read goes to where there is room for its rest alone.
+  // The last read of a large body goes to a place that has space for its rest alone.
   const std::size_t size = GENERATE(as<std::size_t>(), 10, 100'000);
   const std::string more =
       GENERATE(as<std::string>(), "", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
@@ -203,7 +203,7 @@ TEST_CASE("a validation confirms what is stored; an error leaves it", "[origin][
   CHECK(stored_head_of(*fresh).find("X-New: 1") != std::string_view::npos);
   CHECK(fresh->body_size() == 5);
   CHECK(world.pool.size() == 1);
-  // Another 5xx: it is handed on, and what is stored stays.
+  // Another 5xx: it is handed on, and the stored object stays.
   FetchReader third(world, world.request(kGet), again);
   world.run_until_asked(origin);
   origin.say("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");

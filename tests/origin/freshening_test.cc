@@ -1,4 +1,4 @@
-// What a validation's answer, or a HEAD's, makes of a stored response.
+// Updates of a stored response by a validation's answer, or a HEAD's.
 #include "proxy/origin/freshening.h"
 
 #include <chrono>
@@ -196,7 +196,7 @@ TEST_CASE("what lies on disk alone is not fresh where there is no room for its n
   on_disk.leave_memory();
   REQUIRE(on_disk.find().place.bytes != 0);
   CHECK(kernel.mark_stale(key, on_disk.now()) != 0);
-  // What is on its way cannot be evicted, and evicts all else.
+  // An object on its way cannot be evicted, and evicts all else.
   std::uint64_t others = 0;
   for (const std::uint64_t step : {500'000U, 1'000U, 1U}) {
     while (kernel.reserve(key, step, on_disk.now()) == cache::ReserveOutcome::kReserved) {

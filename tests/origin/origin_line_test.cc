@@ -43,7 +43,7 @@ struct Place final : OriginLines::Waiter::Owner {
   OriginLines& lines;
   std::string key;
   OriginLines::Party party;
-  std::vector<const Place*>* order = nullptr;  // of those that had their turn
+  std::vector<const Place*>* order = nullptr;  // places that had their turn
   bool ousted = false;
   OriginLines::Share share;
   OriginLines::Slot slot;
@@ -210,7 +210,7 @@ TEST_CASE("a full line takes in who waits less by the last of the longest", "[se
   CHECK(add("10.0.0.2").ask());
   CHECK_FALSE(add("10.0.0.2").ask());
   CHECK(add("10.0.0.3").ask());
-  // A waiter that leaves before it is told takes nothing along.
+  // A waiter that leaves before it is notified takes nothing along.
   places.pop_front();
   lines.wake();
   CHECK(lines.waiting() <= 4);

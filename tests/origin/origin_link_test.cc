@@ -1,4 +1,4 @@
-// Where a fetch gets its connection, and where it goes when an attempt fails.
+// Sources of a fetch's connection, and its next step when an attempt fails.
 #include "proxy/origin/origin_link.h"
 
 #include <string>
@@ -43,7 +43,7 @@ TEST_CASE("a connection comes from the loop, and from the pool at once", "[origi
   Link second(world);
   CHECK((second.link.acquire(OriginLink::Need::kAny) == Progress::kOpen));
   CHECK(second.told.opened == 0);
-  // Where it will not do, another is made.
+  // If it will not do, another is made.
   second.link.release(OriginLink::Fate::kKeep);
   Link third(world);
   CHECK((third.link.acquire(OriginLink::Need::kNew) == Progress::kPending));
@@ -70,7 +70,7 @@ TEST_CASE("a server that refuses is left for the next one; when all do, the clie
   for (const bool other : {true, false}) {
     World world(other ? std::vector<std::string>{dead.url(), origin.url()}
                       : std::vector<std::string>{dead.url()});
-    // Whoever's turn it is: one of two asks the dead one first.
+    // In any order of turns one of two asks the dead one first.
     for (int round = 0; round < 2; ++round) {
       Link link(world);
       (void)link.link.acquire(OriginLink::Need::kNew);

@@ -23,7 +23,7 @@ struct Fixture {
   Fixture(const Fixture&) = delete;
   Fixture& operator=(const Fixture&) = delete;
 
-  // What each connection in the pool or outside of it counts.
+  // Returns a connection that is counted, in the pool or outside of it.
   PooledConnection connect(std::uint16_t port) {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);

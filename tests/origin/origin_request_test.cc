@@ -1,4 +1,4 @@
-// What an origin is asked for a request.
+// The request that an origin gets for a client's.
 #include "proxy/origin/origin_request.h"
 
 #include <algorithm>

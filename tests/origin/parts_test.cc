@@ -80,7 +80,7 @@ TEST_CASE("a part is joined with the one that is stored, where they are of one w
   const Row row = GENERATE_COPY(values<Row>({
       {{0, 4, "01234"}, {5, 9, "56789"}, whole},
       {{5, 9, "56789"}, {0, 4, "01234"}, whole},
-      // What both have is the newer one's.
+      // Bytes that both have are the newer one's.
       {{0, 5, "012345"}, {3, 9, "DEFGHIJ"}, {200, "", "10", "012DEFGHIJ"}},
       {{3, 9, "3456789"}, {0, 5, "ABCDEF"}, {200, "", "10", "ABCDEF6789"}},
       {{2, 6, "23456"}, {3, 4, "DE"}, {206, "bytes 2-6/10", "5", "2DE56"}},

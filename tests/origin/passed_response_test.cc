@@ -1,4 +1,4 @@
-// What the readers of a transfer share of a response, and what is for the one who asked alone.
+// Parts of a response that the readers of a transfer share, and those for the one who asked alone.
 #include "proxy/origin/passed_response.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ TEST_CASE("a response is of the variant that its request selects, or of none", "
   const Passed all(kOk + "Vary: *\r\nContent-Length: 0\r\n");
   CHECK(all.it.response->names == "*");
   CHECK_FALSE(all.it.decision.ok());
-  // What a client says at such length selects nothing, and is stored for nobody.
+  // A field of such length selects nothing, and is stored for nobody.
   const Passed long_field(vary, "Accept-Language: " + std::string(5000, 'x') + "\r\n");
   CHECK(long_field.it.response->names == "*");
   CHECK(long_field.it.decision.reason == http::StoreReason::kVaryTooLarge);

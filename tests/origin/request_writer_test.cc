@@ -23,7 +23,7 @@ struct Connection {
     stream = std::make_unique<net::Stream>(*loop, net::Socket(ends[0]),
                                            *net::Address::parse_ip("127.0.0.1", 1), nullptr);
   }
-  // What has arrived so far.
+  // Returns the bytes that have arrived so far.
   std::string arrived() {
     std::string text;
     char room[4096];

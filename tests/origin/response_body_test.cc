@@ -17,7 +17,7 @@ using std::chrono::seconds;
 constexpr std::size_t kSize = 8'000'000;
 constexpr std::size_t kStoredSize = 1'500'000;
 constexpr std::uint64_t kBuffer = 256 * 1024;
-// What a read may bring beyond what a reader may be behind.
+// Bytes that a read may bring beyond those that a reader may be behind.
 constexpr std::uint64_t kOneRead = 2 * net::Loop::kScratchBytes;
 
 // A long response that its reader takes as it likes.
@@ -42,7 +42,7 @@ struct Long {
     for (std::size_t i = 0; i < size; ++i) body += static_cast<char>('a' + i % 23);
     world.run_until(origin, [&] { return !reader.head.empty(); });
   }
-  // What the origin can say now is said and taken in, until nothing moves any more.
+  // Sends what the origin can send now and receives it, until nothing moves any more.
   void run() {
     for (int still = 0; still < 20; ++still) {
       const std::size_t taken = origin.offer(std::string_view(body).substr(said));
@@ -195,7 +195,7 @@ TEST_CASE("for want of memory nothing is kept for who might join", "[origin][res
   response.reader.appetite = UINT64_MAX;
   response.reader.on_transfer();
   response.run();
-  // What the reader has passed is all that there is, and has come free.
+  // The bytes that the reader has passed are all that there is, and have come free.
   while (!response.world.fetches.empty() && response.world.fetches.front()->waits_for_memory()) {
     REQUIRE(response.world.fetches.front()->retry_memory());
     response.run();

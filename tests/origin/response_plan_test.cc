@@ -277,7 +277,7 @@ struct StoringRow {
   bool etag = true;
   std::optional<int> modified_before = {};  // seconds before Date; nothing: no Last-Modified
   std::optional<std::uint64_t> length = 3;
-  // What must come of it.
+  // The expected result.
   bool shareable = false;
   std::optional<Unshared> unshared = {};
   Admission admission = Admission::kNone;

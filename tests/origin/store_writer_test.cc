@@ -52,7 +52,7 @@ struct Storing {
 
 TEST_CASE("what is stored is found with its head and body, and nothing stays reserved",
           "[origin][store]") {
-  // A small body goes into the object's slot, a larger one lies beside it.
+  // A small body goes into the object's slot, a larger one lies next to it.
   const std::size_t size = GENERATE(0U, 5U, 300'000U);
   Storing storing("Content-Length: " + std::to_string(size) + "\r\n");
   REQUIRE(storing.writer.begin(*storing.body, size));
@@ -134,7 +134,7 @@ TEST_CASE("room for a body of unknown length is taken in steps, and the rest com
 
 TEST_CASE("what the cache has no room for is not stored", "[origin][store]") {
   Storing storing("Content-Length: 1000000\r\n");
-  // What is on its way cannot be evicted.
+  // An object on its way cannot be evicted.
   const cache::Key key{storing.request->hash, storing.request->key};
   std::uint64_t others = 0;
   while (storing.world.kernel->reserve(key, 500'000, storing.world.loop->now()) ==
@@ -185,7 +185,7 @@ TEST_CASE("without memory for the object nothing is stored, and its room comes b
   storing.append(5);
   storing.body->complete();
   const Ballast ballast(*storing.world.store);
-  // What slots are left takes as many objects to fill.
+  // The slots that are left take as many objects to fill.
   std::vector<store::ObjectRef> others;
   const ObjectMeta meta;
   while (true) {
@@ -234,7 +234,8 @@ TEST_CASE("what is overtaken in the last moment is not stored at all", "[origin]
   REQUIRE(storing.writer.begin(*storing.body, 0));
   storing.append(300'000);
   storing.body->complete();
-  // What was reserved is too little for it, so that the kernel is asked once more before it has it.
+  // The reserved space is too little for it, so that the kernel is asked once more before it has
+  // it.
   int reserved = 0;
   storing.world.on_decision = [&](const cache::Event& event) {
     if (event.kind != cache::EventKind::kReserve || reserved++ != 0) return;

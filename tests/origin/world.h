@@ -106,7 +106,7 @@ class World final : public FetchKeeper,
                     public cache::PayloadOwner,
                     public cache::Observer {
  public:
-  // Of a reverse listener in front of these servers.
+  // A world of a reverse listener in front of these servers.
   explicit World(std::vector<std::string> servers,
                  const std::function<void(config::Config&)>& change = {},
                  const std::function<void(cache::KernelOptions&)>& cache = {}) {
@@ -185,7 +185,7 @@ class World final : public FetchKeeper,
   bool logs_requests() const override { return true; }
   std::size_t idle_connections_max() const override { return 100; }
   bool give_up_idle() override { return false; }
-  // Of the variants of a key the latest.
+  // Returns the latest of the variants of a key.
   CacheView lookup(const RequestContext& request) override {
     struct First final : public cache::Selector {
       bool matches(cache::Payload payload) override {
@@ -242,7 +242,7 @@ class World final : public FetchKeeper,
     view.hash = filter::hash_key(filter::HashFamily::kXxh3, seed, key);
     return RequestContext::make(runtime, view, text, net::Address::loopback_v4(1));
   }
-  // What is stored for a request; empty: nothing.
+  // Returns the stored object for a request; empty: none.
   store::ObjectRef stored(const RequestContext& of) { return lookup(of).object; }
 
   std::unique_ptr<net::Loop> loop;
@@ -265,16 +265,17 @@ class World final : public FetchKeeper,
   std::unique_ptr<OriginServices> services;
   std::vector<std::unique_ptr<Fetch>> fetches;
   bool draining = false;
-  std::function<bool()> relieve;  // where there is no memory; empty: nothing can be done
+  std::function<bool()> relieve;  // called if there is no memory; empty: nothing can be done
   int waits_for_room = 0;
-  std::function<void(const cache::Event&)> on_decision;  // of the kernel; empty: nobody looks
+  std::function<void(const cache::Event&)> on_decision;  // gets those of the kernel; empty: nobody
+                                                         // looks
 
  private:
   std::unique_ptr<TransferHome::Turn> turn_;
   std::vector<std::unique_ptr<Fetch>> retired_;
 };
 
-// Who asked: reads all that there is, and leaves at the end.
+// The client of a fetch: reads all that there is, and leaves at the end.
 class FetchReader final : public TransferReader {
  public:
   FetchReader(World& world, std::shared_ptr<const RequestContext> request, FetchPlan plan)
