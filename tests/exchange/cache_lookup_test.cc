@@ -1,4 +1,4 @@
-// What the cache has for a request: of which variant, for which client, until when.
+// The cache's response for a request: of which variant, for which client, until when.
 #include "proxy/exchange/cache_lookup.h"
 
 #include <chrono>
@@ -146,7 +146,7 @@ TEST_CASE("of the variants of a key the request's own is found", "[exchange][loo
     CHECK(cached.found(text) == "none");
     CHECK(cached.lookup.lookup(*some_request(text, cached.runtime)).any_resident);
   }
-  // What is beyond the limits selects nothing.
+  // A field beyond the limits selects nothing.
   CHECK(cached.found(get("Accept-Language: " + std::string(http::kSelectingBytesMax, 'x') +
                          "\n")) == "none");
 }

@@ -106,7 +106,7 @@ TEST_CASE("the whole is asked for where there is no condition, or where it would
   const auto request = some_request(row.request);
   CHECK(asked_for(*request, row.facts) == row.asked);
   CHECK(depends_on_admission(*request, row.facts.uncacheable) == row.depends);
-  // Whom admission is hidden from must not see it by what a range or a condition brings.
+  // A client that admission is hidden from must not see it by the result of a range or a condition.
   config::Config config;
   config.cache.cache_status_admission = false;
   const auto hidden = some_request(row.request, some_runtime(config));

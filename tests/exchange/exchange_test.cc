@@ -126,7 +126,7 @@ struct Fixture {
   std::unique_ptr<Exchange> exchange;
 };
 
-// A disk whose reads never end; what it is told to write is forgotten.
+// A disk whose reads never end; it drops what it is given to write.
 class HungEngine final : public disk::DiskEngine {
  public:
   disk::Submitted submit(disk::DiskLane, std::uint64_t, disk::DiskTask task) override {
@@ -176,7 +176,7 @@ TEST_CASE("a disk that does not answer within a second is not waited for", "[exc
     fixture.exchange->on_gone();
     CHECK(fixture.ended_as(Outcome::kClientAborted) == 1);
   }
-  CHECK(fixture.disks->stop({}) == false);  // what could not be sealed was left
+  CHECK(fixture.disks->stop({}) == false);  // records that could not be sealed were left
   fixture.loop->turn();
   CHECK(fixture.origins.asks.size() <= 1);
 }
@@ -355,7 +355,7 @@ config::Config tells_nothing_of_admission() {
   return config;
 }
 
-// Reads all at once.
+// Reads all in one call.
 struct QuickReader final : public TransferReader {
   explicit QuickReader(TransferHome& worker) : TransferReader(worker) {}
   void on_transfer() override {}
@@ -459,7 +459,7 @@ TEST_CASE("a body that ends too early leaves no half range", "[exchange][range]"
 TEST_CASE("a client that goes while its range is waited for has gone", "[exchange][range]") {
   Ranged range("8-11");
   range.fixture.exchange->on_gone();
-  range.fixture.stream.ended = End::kReset;  // it is told nothing more
+  range.fixture.stream.ended = End::kReset;  // it receives nothing more
   CHECK(range.fixture.ended_as(Outcome::kClientAborted) == 1);
   CHECK_FALSE(range.transfer().has_readers());
 }

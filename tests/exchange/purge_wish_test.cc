@@ -1,4 +1,4 @@
-// What content management systems say to have something purged.
+// Purge requests of content management systems.
 #include "proxy/exchange/purge_wish.h"
 
 #include <string>

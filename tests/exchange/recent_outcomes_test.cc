@@ -11,7 +11,7 @@ namespace {
 using Seen = RecentOutcomes::Seen;
 
 WallTime at(int seconds) { return WallTime(std::chrono::seconds(seconds)); }
-// Of one set.
+// Returns a key of one set.
 filter::Hash128 key(std::uint64_t i) { return {i, 5}; }
 
 }  // namespace
@@ -48,7 +48,7 @@ TEST_CASE("Of more than a set has room for, what was seen longest ago is forgott
   CHECK(recent.of(key(0)).size() == 1);
   CHECK(recent.of(key(1)).empty());
   CHECK(recent.of(key(2)).size() == 1);
-  // One key that comes to something else each time has no more than its set.
+  // One key with another result each time has no more than its set.
   for (int i = 0; i < 1000; ++i) {
     recent.note({7, 6}, {.outcome = Outcome::kHit, .status = static_cast<std::uint16_t>(i)}, at(i));
   }

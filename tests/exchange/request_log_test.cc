@@ -1,4 +1,4 @@
-// What a request leaves in counters and log.
+// Traces of a request in counters and log.
 #include "proxy/exchange/request_log.h"
 
 #include <memory>
@@ -27,7 +27,7 @@ struct Ended {
     }
     return sum;
   }
-  // Of a request that began so long ago.
+  // Returns the record of a request that began so long ago.
   RequestRecord record(Outcome outcome, Nanoseconds ago = Nanoseconds(0)) {
     RequestRecord made;
     made.client = &kClient;
@@ -86,7 +86,7 @@ TEST_CASE("what was kept out and what failed is counted, and remembered with its
   REQUIRE(report.reasons.size() == 1);
   CHECK(report.reasons[0].name == "why");
   CHECK(report.latest.at(0).status == 500);
-  // Of plain hits one in many is remembered, and none is far from the next.
+  // One in many plain hits is remembered, and none is far from the next.
   for (std::uint32_t i = 0; i < 2 * RecentRequests::kHitSample; ++i) {
     ended.log.record(ended.record(Outcome::kHit));
   }
@@ -163,7 +163,7 @@ TEST_CASE("a line of the log is the request and what it came to", "[exchange][lo
   record.head = &request->head;
   record.client = &client;
   ended.log.record(record);
-  // Of what could not be parsed there is less to say.
+  // There is less to say of a request that could not be parsed.
   RequestRecord refused = ended.record(Outcome::kBadRequest);
   refused.status = 400;
   ended.log.record(refused);

@@ -1,4 +1,4 @@
-// What simulated caches are told of requests.
+// Requests in the form for simulated caches.
 #include "proxy/exchange/shadow_requests.h"
 
 #include <string>
@@ -86,10 +86,10 @@ TEST_CASE("An object and the response that it was made of are told alike", "[exc
   CHECK(of_object.charge_bytes == object->charge());
   CHECK(of_object.fresh_seconds == 60);
   CHECK(of_response.fresh_seconds == 60);
-  // Of a length that nobody said, what was sent is known.
+  // If nobody said a length, the sent bytes are known.
   response.length.reset();
   CHECK(shadow_request(response, *request, 1234).object_bytes == 1234);
-  // What is never used unasked is not fresh to anybody.
+  // A response that is never used without validation is not fresh to anybody.
   response.meta.flags = http::StoredMeta::kNoCache;
   CHECK(shadow_request(response, *request, 0).fresh_seconds == 0);
 }
