@@ -124,7 +124,7 @@ TEST_CASE("a refusal has its response and its record", "[intake]") {
   CHECK(reply.text.head.contains("Cache-Status: encore; detail=no-route\r\n"));
   CHECK_FALSE(reply.text.head.contains("Connection:"));
   CHECK(reply.text.head.ends_with("\r\n"));
-  CHECK(reply.text.body.empty());  // of HEAD
+  CHECK(reply.text.body.empty());  // HEAD has none
   CHECK(reply.record.status == 404);
   CHECK(reply.record.outcome == Outcome::kNoRoute);
   CHECK(reply.record.detail == "no-route");

@@ -11,7 +11,7 @@
 namespace encore::server {
 namespace {
 
-// Of "secret"; the second has a cost that takes some 200 ms to find wrong.
+// Hashes of "secret"; the second has a cost that takes some 200 ms to find wrong.
 const std::string kQuick = "$2y$04$o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm";
 const std::string kSlow = "$2y$12$o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm";
 
@@ -19,7 +19,7 @@ Login login(const std::string& secret) {
   return {.scheme = Login::Scheme::kBasic, .name = "ann", .secret = secret};
 }
 
-// What one check comes to.
+// Result of one check.
 class Outcome {
  public:
   PasswordChecks::Done taker() {
@@ -156,7 +156,7 @@ TEST_CASE("a client has half of those who wait at most, and the next has room be
   std::size_t others = 0;
   for (int i = 0; i < 100; ++i) others += taken_of(std::to_string(i));
   CHECK(others == PasswordChecks::kWaitingMax / 8);
-  // What waits is forgotten, and nothing more is taken.
+  // Waiting checks are dropped, and nothing more is taken.
   held.let_go(PasswordChecks::kThreads);
   checks.stop();
   CHECK(taken_of("later") == 0);
@@ -165,7 +165,7 @@ TEST_CASE("a client has half of those who wait at most, and the next has room be
 TEST_CASE("clients have their turns, however many of one wait", "[client][passwords]") {
   PasswordChecks checks;
   Held held(checks);
-  std::string order;  // of the one thread that is let go
+  std::string order;  // as the one thread that is let go runs them
   Outcome last;
   const auto check = [&](const std::string& client, PasswordChecks::Done done) {
     const bool taken = checks.check({.client = client,

@@ -1,4 +1,4 @@
-// Which stored responses go out on the spot, and what they say beside their heads.
+// Stored responses that go out on the spot, and the fields that they add to their heads.
 #include "proxy/intake/plain_hit.h"
 
 #include <chrono>

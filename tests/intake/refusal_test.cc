@@ -86,7 +86,7 @@ TEST_CASE("the response says what the listener lets it say", "[intake][refusal]"
   CHECK(
       denied.body.starts_with("403 Forbidden\nThe request is not accepted. Reason: connect-port"));
   CHECK(denied.body.contains("forward.connect_ports"));
-  // Clients of reverse listeners are told nothing of the configuration.
+  // Clients of reverse listeners learn nothing of the configuration.
   listener.mode = config::Mode::kReverse;
   CHECK_FALSE(reply(refused_by({403, Outcome::kDenied, "connect-port"})).body.contains("forward."));
   CHECK(reply(refused_by({404, Outcome::kNoRoute, "no-route"})).body == "<p>gone</p>");
