@@ -107,7 +107,7 @@ class Admin {
             "Connection: close\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
     heard_.clear();
   }
-  // What comes until the end of the connection, or until `done`.
+  // Returns the input until the end of the connection, or until `done`.
   std::string hear(const std::function<bool()>& done = [] { return false; }) {
     constexpr int kTurnsMax = 1'000'000;
     for (int i = 0; i < kTurnsMax && !done(); ++i) {
@@ -167,7 +167,7 @@ TEST_CASE("pages are for those who call the listener by a name of its own", "[pr
   CHECK(admin.status("GET /metrics", host) == (allowed ? 200 : 403));
   CHECK(admin.status("POST /purge?url=http://a/", host) == (allowed ? 200 : 403));
   CHECK(admin.process.orders.size() == (allowed ? 1 : 0));
-  // Who watches many machines need not know their names.
+  // Monitors of many machines need not know their names.
   CHECK(admin.status("GET /healthz", host) == 200);
 }
 

@@ -1,4 +1,4 @@
-// What a reload opens, and what of ours may stand in its way.
+// Listeners that a reload opens, and those of ours that may stand in its way.
 #include "proxy/process/listeners.h"
 
 #include <string>

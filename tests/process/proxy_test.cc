@@ -82,7 +82,7 @@ class Site {
     origin_.step();
   }
 
-  // What comes for a request, up to the end of the connection.
+  // Returns the response to a request, up to the end of the connection.
   std::string ask(std::string_view path) {
     const net::Address& address = proxy_->listening().at(0);
     const net::Socket client = net::open_tcp(address.family());

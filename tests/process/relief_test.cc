@@ -15,7 +15,7 @@
 namespace encore::server {
 namespace {
 
-// A connection of which its reader alone is looked at.
+// A connection of which its reader alone is checked.
 class Reader final : public ClientConnection {
  public:
   explicit Reader(std::optional<SlowReader> slow) : slow_(slow) {}

@@ -55,7 +55,7 @@ std::string refused(const config::Config& config) {
   return server.error().message;
 }
 
-// From its start to its end, for it is told to end already.
+// Runs from start to end, for the signal to end comes first.
 void run_to_end(const config::Config& config, Server::LoadConfig load = {}) {
   const HeldSignals held;
   const auto server = made(config, std::move(load));

@@ -48,7 +48,7 @@ TEST_CASE("what was saved is loaded, to the byte, and replaces what was there", 
     REQUIRE(again->has_value());
     CHECK(**again == bytes);
   }
-  // No half-written file is left beside them.
+  // No half-written file is left next to them.
   std::size_t files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(place.path())) {
     ++files;

@@ -41,7 +41,7 @@ TEST_CASE("a token is one line of a file that others cannot read", "[process]") 
     write(text, 0600);
     const auto token = Token::read(path);
     REQUIRE_FALSE(token);
-    // What is in it is nobody's to read.
+    // Its contents are nobody's to read.
     CHECK(token.error().message.find("aaa") == std::string::npos);
   }
   write(std::string(256, 'a') + "\r\n", 0600);

@@ -136,7 +136,7 @@ TEST_CASE("a tunnel that can go on is not idle, though its worker's turn comes l
   CHECK(site.open_tunnels() == 1);
 }
 
-// A worker whose listener speaks TLS, and a client that is told that it may not ask.
+// A worker whose listener speaks TLS, and a client that is refused.
 TEST_CASE("a drain lasts until the end of an answer under TLS is sent", "[process][worker]") {
   const net::TestCertificates certificates;
   config::Config config;
