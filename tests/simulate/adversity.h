@@ -1,4 +1,4 @@
-// What goes wrong in a simulation, and how often: drawn from the seed when a round begins. Each
+// Adversity of a simulation, by kind and frequency: drawn from the seed when a round begins. Each
 // feature can be switched off, so that a failing run can be shortened to what it needs.
 // Thread-compatible.
 #pragma once
@@ -73,12 +73,12 @@ struct Adversity {
   double short_write = 0;
   double interrupt = 0;
   double small_buffers = 0;
-  double reset = 0;   // of a delivery
-  double refuse = 0;  // of a connection to an origin
-  double starve = 0;  // of a turn
+  double reset = 0;   // per delivery
+  double refuse = 0;  // per connection to an origin
+  double starve = 0;  // per turn
   std::int64_t starve_max = 0;
   std::int64_t latency_max = 0;
-  double mean_seconds_between_shortages = 0;  // of descriptors; 0: never
+  double mean_seconds_between_shortages = 0;  // shortages of descriptors; 0: never
 };
 
 }  // namespace encore::simulate

@@ -16,7 +16,7 @@
 namespace encore::simulate {
 namespace {
 
-// Of CPU time: a turn without an end is a finding too.
+// CPU time: a turn without an end is a finding too.
 constexpr time_t kSecondsMax = 600;
 
 class Pipe {

@@ -12,7 +12,7 @@
 
 namespace encore::simulate {
 
-// A round under way in another process.
+// A round that runs in another process.
 class RunningRound {
  public:
   explicit RunningRound(const Plan& plan);
@@ -41,9 +41,9 @@ struct Shortened {
 };
 using Run = std::function<RoundResult(const Plan&)>;
 // Fewer requests, clients and URLs, and without one feature of the adversity after the other, while
-// a run still fails by the same kind of finding. What is left out makes another run of it, so that
-// each step is tried with a few seeds. `attempts_max` runs at most. What comes out has been run as
-// it is: the plan fails with the result beside it.
+// a run still fails by the same kind of finding. Each omission makes another run of it, so that
+// each step is tried with a few seeds. `attempts_max` runs at most. The result has been run
+// unchanged: the plan fails with the result next to it.
 Shortened shorten(const Plan& plan, const RoundResult& failed, std::uint32_t attempts_max,
                   const Run& run = attempt);
 

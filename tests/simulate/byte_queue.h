@@ -96,7 +96,7 @@ class ByteQueue {
     const std::size_t left = size_ - size;
     if (left == 0) return clear();
     size_ = left;
-    // Where the last byte that stays lies.
+    // Place of the last byte that stays.
     std::size_t at = begin_ + left;
     last_ = first_;
     for (; at > kBlock; at -= kBlock) last_ = last_->next;

@@ -21,7 +21,7 @@ struct Counted {
   bool has_rules = false;   // those of the world
 };
 
-// `logged` is null where there is no log. Of a proxy that has ended.
+// Compares the counts of a proxy that has ended. `logged` is null where there is no log.
 void compare_counts(const Counted& counted, const proxyfuzz::Accounts::Sums* logged,
                     const std::function<void(const std::string& what)>& on_fault);
 

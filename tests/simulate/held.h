@@ -20,9 +20,9 @@ class Held {
 
   // At any time between turns.
   void look() const;
-  // No fetch is under way any more, nor any answer: what fetches may go on for is over.
+  // No fetch is in progress any more, nor any answer: what fetches may go on for is over.
   bool is_quiet() const;
-  // Nobody has a request under way. REQUIRES: is_quiet().
+  // No request is in progress. REQUIRES: is_quiet().
   void look_at_rest() const;
 
  private:

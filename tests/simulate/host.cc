@@ -62,7 +62,7 @@ Host::Host(System& system, const config::Config& config, OnFault on_fault, const
       on_fault_(std::move(on_fault)),
       variants_max_(config.cache.variants_max) {
   started_ = proxyfuzz::now();
-  // What goes wrong does so on purpose.
+  // Errors are caused on purpose.
   spdlog::set_level(spdlog::level::off);
   // The proxy's own way into the kernel for these three is none that the linker knows.
   net::syscalls.recv = ::recv;
@@ -89,7 +89,7 @@ Host::Host(System& system, const config::Config& config, OnFault on_fault, const
     server::Worker& worker = *proxy_->workers()[i];
     poller_of(worker).set_wake([this, i] { turn(i); });
     worker.begin();
-    // What was posted before it began is waiting already.
+    // Tasks that were posted before it began are waiting already.
     system_.wake_soon(poller_of(worker));
   }
 }
@@ -158,7 +158,7 @@ void Host::look_at_resident() {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if ((wanted[i] & ~bits[i]) != 0) on_fault_("resident", "a URL that is stored is missing");
   }
-  // A counter that has come to 15 stays up for ever. In a large filter it takes many variants.
+  // A counter that has reached 15 stays up for ever. In a large filter it takes many variants.
   constexpr std::uint64_t kLarge = 1000;
   const bool counts_all = variants_max_ <= 2 && config().filters.resident_capacity >= kLarge;
   if (counts_all && bits != wanted) on_fault_("resident", "a URL that is not stored is there");

@@ -19,7 +19,7 @@ namespace encore::simulate {
 
 class Host {
  public:
-  // What is wrong with a proxy: the kind of finding, and what it is.
+  // Receives a fault of a proxy: the kind of finding, and what it is.
   using OnFault = std::function<void(const std::string& kind, const std::string& what)>;
 
   // Gets the lines of the access log that its workers hand over.
@@ -34,14 +34,14 @@ class Host {
   Host& operator=(const Host&) = delete;
 
   const config::Config& config() const { return proxy_->config(); }
-  // What the proxy does beside requests, a few times a second.
+  // The proxy's work apart from requests, a few times a second.
   void tick();
   void reload(const config::Config& config);
   // The hours of changes, as they are saved at an end; empty where they are not published.
   std::string save_hours();
   // As at a start. False where the bytes are refused: all is as it was then.
   bool restore_hours(const std::string& bytes);
-  // What is published as resident is what the cache holds, counted, and bit by bit.
+  // The objects that are published as resident are those of the cache, counted, and bit by bit.
   void look_at_resident();
   // How many stored responses there were.
   std::uint64_t purge(const server::PurgeOrder& order);
@@ -56,12 +56,12 @@ class Host {
   bool has_ended() const { return workers_ended_ == proxy_->workers().size(); }
   // Compares what it holds with what it should (Held). Between turns.
   void look_at_held();
-  // The same where nobody has a request under way. False: the proxy has something under way still.
+  // The same while no request is in progress. False: the proxy has something in progress still.
   bool look_at_rest();
   // All that it has counted of requests.
   server::Snapshot counted() const { return proxy_->snapshot(); }
-  // Once all workers have ended: what is held that nobody needs any more, and whether the journal
-  // replays.
+  // Once all workers have ended: finds things held that nobody needs any more, and checks that the
+  // journal replays.
   void look_for_leaks();
   // Bytes that its disks were given since the start, by what for.
   void count_disk(const std::function<void(const char* what, std::uint64_t count)>& count) const;
@@ -83,7 +83,7 @@ class Host {
   System& system_;
   SlowDisk& disk_;
   OnFault on_fault_;
-  std::uint32_t variants_max_;  // of all configurations so far
+  std::uint32_t variants_max_;  // covers all configurations so far
   std::unique_ptr<cache::JournalRecorder> recorder_;
   std::string journal_;
   filter::Seed seed_{};

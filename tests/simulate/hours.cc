@@ -38,7 +38,7 @@ bool HoursModel::begin_next(std::int64_t wall, double now) {
   if (hour < latest) {
     hours_.erase(hours_.upper_bound(hour), hours_.end());
     begin(hour, false);
-    // What was published of it as over goes on after all.
+    // An hour that was published as over goes on after all.
     hours_[hour].final_tags.clear();
     return true;
   }

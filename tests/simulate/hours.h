@@ -21,7 +21,7 @@ class HoursModel {
     // Known to be in it since when, in this order.
     std::vector<std::pair<double, std::string>> must;
     std::unordered_set<std::string> may;
-    // What was published of it once it was over, by the form's suffix: its bytes never change.
+    // The published form of it once it was over, by the form's suffix: its bytes never change.
     std::map<std::string, std::string, std::less<>> final_tags;
   };
   // A response that may tell of a change as long as the proxy has not read it.

@@ -8,7 +8,7 @@ namespace encore::simulate {
 namespace {
 
 constexpr std::uint32_t kLoopback = 0x7f000001;
-// Of one end's receive and the other's send buffer, as loopback has them.
+// Bytes of one end's receive and the other's send buffer, as loopback has them.
 constexpr std::size_t kBufferBytes = 2 << 20;
 constexpr std::int64_t kHopMax = 15'000;
 
@@ -80,7 +80,7 @@ void System::finish_connect(int descriptor) {
   tell(descriptor);
 }
 
-// What comes to `end` next comes soon.
+// Schedules the next arrival at `end`, which comes soon.
 void System::schedule_arrival(std::uint32_t number, std::size_t which) {
   Link& link = *links_[number];
   End& end = link.ends[which];
@@ -107,7 +107,7 @@ void System::arrive(std::uint32_t number, std::size_t which) {
     return;
   }
   if (end.closed) {
-    // There is nobody: the sender is told so.
+    // There is nobody: the sender learns so.
     end.in.clear();
     end.arrived = 0;
     if (moving != 0) {
@@ -130,13 +130,13 @@ void System::arrive(std::uint32_t number, std::size_t which) {
   end.arrived += moving;
   if (all && end.fin_sent) end.fin_came = true;
   if (end.descriptor >= 0) tell(end.descriptor);
-  // Who sent it has room again.
+  // Its sender has space again.
   const int sender = link.ends[1 - which].descriptor;
   if (sender >= 0 && moving != 0) tell(sender);
 }
 
-// What the sender still held is lost with a reset; what it had been able to send comes first. Of a
-// connection that the network has lost, any part of that may be missing.
+// Bytes that the sender still held are lost with a reset; those that it had been able to send come
+// first. If the network has lost the connection, any part of these may be missing.
 void System::arrive_reset(End& end) {
   const std::size_t moving = end.in.size() - end.arrived;
   const std::size_t room = end.in_max > end.arrived ? end.in_max - end.arrived : 0;
@@ -179,7 +179,8 @@ void System::break_link(std::uint32_t number) {
   }
 }
 
-// `which` sends no more: the other end learns it behind all that was sent, or at once by a reset.
+// `which` sends no more: the other end learns it behind all that was sent, or immediately by a
+// reset.
 void System::end_of(std::uint32_t number, std::size_t which, bool reset) {
   Link& link = *links_[number];
   End& own = link.ends[which];
@@ -191,7 +192,7 @@ void System::end_of(std::uint32_t number, std::size_t which, bool reset) {
     schedule_arrival(number, 1 - which);
   }
   if (!own.closed) return;
-  // What comes to it from here on is answered with a reset; so is what is on its way.
+  // Bytes that reach it from here on are answered with a reset; so are those on their way.
   other.unheard = own.in.size() != 0;
   const bool on_its_way = own.in.size() != own.arrived;
   own.in.clear();
@@ -199,7 +200,7 @@ void System::end_of(std::uint32_t number, std::size_t which, bool reset) {
   if (on_its_way && !reset) reset_other(number, which);
 }
 
-// With both ends closed nobody sees what becomes of it.
+// With both ends closed nobody sees its fate.
 void System::free_if_unused(std::uint32_t number) {
   Link& link = *links_[number];
   if (!link.used || !link.ends[0].closed || !link.ends[1].closed) return;

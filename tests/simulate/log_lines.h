@@ -1,4 +1,4 @@
-// The access log of a simulated proxy: no file and no thread, its lines go to whoever wants them.
+// The access log of a simulated proxy: no file and no thread, its lines go to their reader.
 #pragma once
 
 #include <functional>

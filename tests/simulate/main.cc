@@ -132,7 +132,7 @@ double seconds_since(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
 }
 
-// Of this process and of those that it has waited for.
+// CPU time of this process and of those that it has waited for.
 double cpu_seconds() {
   double seconds = 0;
   for (const __rusage_who_t who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
@@ -258,8 +258,8 @@ int run(int argc, char** argv) {
   mallopt(M_TOP_PAD, 1 << 26);
   const auto started = std::chrono::steady_clock::now();
   Totals totals;
-  // They end in any order, and are looked at in that of their seeds: what is counted and found does
-  // not depend on how many there are at once.
+  // They end in any order, and are read in that of their seeds: counts and findings do not depend
+  // on how many run at a time.
   std::deque<std::unique_ptr<RunningRound>> running;
   Plan next = options.plan;
   next.requests = std::min(next.requests, options.requests);

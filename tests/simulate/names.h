@@ -7,7 +7,7 @@
 namespace encore::simulate {
 
 struct Names {
-  // Percent of the questions that fail. Of the running simulation.
+  // Percent of the questions that fail, in the running simulation.
   static double fail;
 };
 

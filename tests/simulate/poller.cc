@@ -70,7 +70,7 @@ void Poller::remove(Watch& watch) {
 
 void Poller::note_ready(Watch& watch) {
   if (watch.next != nullptr) return;
-  // epoll tells in the order of readiness; whoever relies on that has no right to.
+  // epoll reports in the order of readiness; no caller has a right to rely on that.
   if ((system_.next_order() & 1) != 0) {
     ready_.push_back(watch);
   } else {

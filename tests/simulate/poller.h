@@ -34,11 +34,11 @@ struct Watch {
   bool timed_out = false;
 };
 
-// What a poller asks of the system that it polls for.
+// The system that a poller polls for.
 class PolledSystem {
  public:
   virtual std::int64_t now() const = 0;
-  // A random number, by which what is ready at once is ordered.
+  // A random number, which orders sockets that are ready at the same time.
   virtual std::uint64_t next_order() = 0;
   virtual void add(Poller& poller) = 0;
   virtual void remove(Poller& poller) = 0;
@@ -56,7 +56,7 @@ class PolledSystem {
 
 class Poller {
  public:
-  // `wake` makes the turn of whoever polls: it is called when the system's time has come to it.
+  // `wake` makes the turn of the polling loop: it is called when the system's time has reached it.
   Poller(PolledSystem& system, std::function<void()> wake);
   ~Poller();
   Poller(const Poller&) = delete;

@@ -259,7 +259,7 @@ void PublishedOracle::judge_status(const Request& request, const Answer& answer,
   }
 }
 
-// What the answer says that there is, as it is without a coding; null where it does not tell all.
+// Returns the content that the answer states, without a coding; null where it does not tell all.
 const std::string* PublishedOracle::content_of(const Request& request, const Answer& answer,
                                                const Named& named) {
   const std::string tag = value_of(answer, "ETag");
@@ -386,8 +386,8 @@ void PublishedOracle::judge_final(const Request& request, const Answer& answer, 
   if (!is_new && known->second != tag) fault(request, answer, "an hour that is over has changed");
 }
 
-// What is in the cache when the request is looked up, and was stored once, before `first_hit`, has
-// been there all the time.
+// A response that is in the cache when the request is looked up, and was stored once, before
+// `first_hit`, has been there all the time.
 void PublishedOracle::judge_hit(const Request& request, double first_hit) {
   for (const Snapshot& snapshot : snapshots_) {
     if (first_hit >= snapshot.since || request.started <= snapshot.until) continue;

@@ -1,8 +1,8 @@
-// PublishedOracle: judges the filters that the proxy publishes (docs/FILTERS.md) against what the
-// world knows: no key is missing of an hour in which its content changed for certain, no bit is set
-// that no possible change explains, an hour that is over stays as it is, what was in the cache all
-// the time is resident, and a 304 is for what would be sent now. Bits are read by own code, with
-// the hash that a script of ten lines can do as well (sha1-fields20). One thread.
+// PublishedOracle: judges the filters that the proxy publishes (docs/FILTERS.md) against the truth
+// of the world. No key is missing of an hour in which its content changed for certain; no bit is
+// set that no possible change explains. An hour that is over stays unchanged, objects that were in
+// the cache all the time are resident, and a 304 is for what would be sent now. Bits are read by
+// own code, with the hash that a script of ten lines can do as well (sha1-fields20). One thread.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ class PublishedOracle final : public proxyfuzz::Published {
   // Another proxy begins: with what was saved of an earlier one, or with nothing.
   void start(const HoursModel* saved);
   const HoursModel& hours() const { return hours_; }
-  // Time has come to another hour, or the clock was set: to be called at once.
+  // Time has reached another hour, or the clock was set: to be called immediately.
   void look();
   // A URL was purged, or made stale.
   void note_purge(const proxyfuzz::Url& url);
@@ -56,10 +56,10 @@ class PublishedOracle final : public proxyfuzz::Published {
     double until = 0;  // it was made in between
     Bits bits;
   };
-  // What a request names.
+  // The target of a request.
   struct Named {
     std::string path;    // without the suffix
-    std::string suffix;  // of the form that came
+    std::string suffix;  // belongs to the form that came
     std::optional<std::int64_t> hour;
   };
   using Places = std::array<std::uint32_t, 8>;
@@ -90,7 +90,7 @@ class PublishedOracle final : public proxyfuzz::Published {
   double started_;                            // this proxy
   std::map<std::string, std::string> known_;  // by path, suffix and tag
   std::map<std::string, std::string> last_;   // tag, by own_path
-  std::deque<Snapshot> snapshots_;            // of what is resident
+  std::deque<Snapshot> snapshots_;            // states of the resident filter
   std::unordered_map<std::string, Places> places_;
 };
 

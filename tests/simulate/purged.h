@@ -21,14 +21,14 @@ class Purged {
   // `world` is borrowed.
   explicit Purged(proxyfuzz::World& world) : world_(world) {}
 
-  // The index of a disk forgets what is purged by its key. Of the rest rules are kept for what is
-  // read.
+  // The index of a disk forgets objects that are purged by their key. For the others rules are
+  // kept, which reads check.
   enum class By : std::uint8_t { kKey, kRule };
-  // `keys` are those of the URL. What its origin was asked for before that time is gone.
+  // `keys` are those of the URL. Answers of its origin to requests before that time are gone.
   void note(const proxyfuzz::Url& url, std::vector<StoredKey> keys, By by, double time);
   // Other rules make other keys.
   void forget() { watched_.clear(); }
-  // Finds what is stored though it was purged. Between turns.
+  // Finds objects that are stored though they were purged. Between turns.
   void look(server::Proxy& proxy, const OnFault& on_fault);
   // Clients come back for all of it.
   void ask_again();

@@ -20,7 +20,7 @@ std::string text_of(const proxyfuzz::Ring& ring, const Url& url) {
 
 // Purges of 100 that name a URL.
 constexpr std::uint64_t kUrlKinds = 50;
-// So many are looked for of many URLs that go at once.
+// At most so many URLs are looked for in a purge of many.
 constexpr std::size_t kLooksMax = 8;
 
 }  // namespace
@@ -43,8 +43,8 @@ void Purges::count(const char* by, bool soft, const Url& url, Host& host) {
   }
 }
 
-// One that a disk alone has, where a few looks find it: of those the least is known. It is asked
-// for again at once.
+// One that a disk alone has, where a few looks find it: of those the least is known. It is
+// requested again immediately.
 Url& Purges::pick(Random& random, Host& host) {
   constexpr int kLooks = 6;
   Url* url = nullptr;

@@ -9,7 +9,7 @@
 
 namespace encore::simulate {
 
-// What the stores of the running simulation do. One thread.
+// Conduct of the stores of the running simulation. One thread.
 struct StoreConduct {
   // Every request for room is refused.
   static bool refuses;

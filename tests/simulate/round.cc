@@ -37,7 +37,7 @@ constexpr double kLongTrouble = 1.3;
 // Pause of an origin under TLS within a head, in seconds.
 constexpr double kPauses = 0.1;
 constexpr std::int64_t kHoursKept = 3;  // as settings.cc has it
-// Between two looks at what is held: there are some 25 steps to a request.
+// Steps between two checks of held things: there are some 25 steps to a request.
 constexpr std::uint64_t kStepsToLook = 200;
 // A run that goes on for so long without its clients is not ending.
 constexpr std::uint64_t kStepsWithoutEnd = 200'000'000;
@@ -99,16 +99,16 @@ class Round {
   proxyfuzz::Loop::Timer next_hour_{};
   bool disk_fails_ = false;
   Random disk_purges_{plan_.seed, 's', 1};
-  std::optional<SlowDisk> disk_;  // of all proxies, one after the other
+  std::optional<SlowDisk> disk_;  // for all proxies, one after the other
   std::unique_ptr<Host> host_;
   std::vector<std::unique_ptr<Random>> streams_;
   Settings settings_;
-  // Draws the next rules, in rounds with rules; they come when no request is under way.
+  // Draws the next rules, in rounds with rules; they come when no request is in progress.
   std::optional<Random> rules_;
   bool other_rules_wait_ = false;
-  System::Traffic traffic_before_;               // of earlier proxies
+  System::Traffic traffic_before_;               // counts earlier proxies
   std::optional<proxyfuzz::Accounts> accounts_;  // nothing is logged without
-  // Nobody begins anything until what is held was looked at.
+  // Nobody begins anything until held things were checked.
   bool resting_ = false;
   double rest_since_ = 0;
   bool draining_ = false;
@@ -165,7 +165,7 @@ Round::Round(const Plan& plan)
   Names::fail = names ? random_.pick({0.0, 1.0, 5.0}) : 0;
   Random publishing(plan.seed, 'f', 0);
   const bool publishes = has(Feature::kPublish) && publishing.percent(60) && !has_rules;
-  // What is published as resident is what memory holds; hits from disk say nothing of that.
+  // Objects that are published as resident are those in memory; hits from disk say nothing of that.
   Random disks(plan.seed, 'v', 0);
   const bool disk = has(Feature::kDisk) && !publishes && disks.percent(70);
   const std::int64_t slowest = disks.pick<std::int64_t>({0, 1, 20, 200, 200, 2000}) * 1'000'000;
@@ -282,7 +282,7 @@ void Round::report(const std::string& kind, const std::string& text) {
   result_.text = text;
 }
 
-// What follows from it for the world as well.
+// Reads the configuration, and applies what follows from it to the world.
 config::Config Round::read_config() {
   const config::Config config = read_configuration(result_.configuration);
   const auto whole_seconds = [](Nanoseconds time) {
@@ -404,7 +404,7 @@ void Round::look_at_purged() {
 void Round::reload(Random& random) {
   if (host_ == nullptr || draining_) return;
   if (random.percent(30)) {
-    // While transfers are under way, and nothing else changes.
+    // While transfers are in progress, and nothing else changes.
     result_.configuration = redraw_object_max(result_.configuration, random);
     world_.count("reloads: another limit for what is stored");
   } else if (random.percent(40)) {
@@ -473,7 +473,7 @@ void Round::begin_drain(Random& random) {
   world_.count("drains");
 }
 
-// What nobody waits for any more keeps a proxy from its end as well.
+// Things that nobody waits for any more keep a proxy from its end as well.
 void Round::all_leave(Random& random) {
   for (const auto& client : clients_) client->leave(random.percent(50));
 }
@@ -483,7 +483,7 @@ void Round::look() {
   if (tunnels_) tunnels_->check_progress(kHangSeconds);
 }
 
-// Nobody begins anything: what is left when all is answered is looked at.
+// Nobody begins anything: things that are left when all is answered are checked.
 void Round::rest() {
   if (host_ == nullptr || draining_ || other_rules_wait_ || ring_.paused) return;
   resting_ = ring_.paused = true;
@@ -492,7 +492,7 @@ void Round::rest() {
 
 void Round::end_rest() {
   if (!draining_ && !other_rules_wait_ && !host_->look_at_rest()) {
-    // A fetch that nobody waits for any more goes on for a while, and comes to an end.
+    // A fetch that nobody waits for any more goes on for a while, and ends.
     if (now() - rest_since_ > kHangSeconds) report("held", "a fetch that does not end");
     return;
   }

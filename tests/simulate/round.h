@@ -1,5 +1,5 @@
 // Round: one run of the simulation from one seed: a system, a world with clients and an origin, and
-// one proxy after the other. What a run does follows from its plan alone.
+// one proxy after the other. A run's actions follow from its plan alone.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Plan {
 struct RoundResult {
   std::uint64_t digest = 0;
   std::uint64_t requests = 0;
-  std::uint64_t decisions = 0;  // of kernels, replayed
+  std::uint64_t decisions = 0;  // kernels' decisions, replayed
   std::uint64_t steps = 0;
   double simulated_seconds = 0;
   std::string finding;  // its kind; empty: none

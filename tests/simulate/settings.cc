@@ -19,8 +19,8 @@ std::string object_max(Random& random) {
   return one_of(random, {"\"32MiB\"", "\"32MiB\"", "\"2KiB\"", "\"40KiB\""});
 }
 
-// Some that are for nothing, and some that are for a part of all URLs: what they say changes what
-// is stored, and nothing of what may be answered.
+// Some that are for nothing, and some that are for a part of all URLs: they change the set of
+// stored objects, and nothing of what may be answered.
 std::string some_rules(Random& random) {
   std::string out;
   for (int left = random.pick({0, 0, 1, 2, 3}); left != 0; --left) {
@@ -47,7 +47,7 @@ std::string some_policy(bool has_disk, Random& random) {
   return one_of(random, {"\"second-hit\"", "\"second-hit\"", "\"always\"", "\"probability\""});
 }
 
-// What a reload may give another value.
+// Returns the settings that a reload may change.
 std::string changeable(const Fixed& fixed, Random& random) {
   std::string out = "[cache]\nshards = " + std::to_string(fixed.shards) + "\n";
   // Before a disk little, so that much is on that alone.
@@ -84,8 +84,8 @@ std::string changeable(const Fixed& fixed, Random& random) {
   return fixed.rules ? out : out + some_rules(random);
 }
 
-// Beside the first server: none, the same under another name, and one at which nobody is. A '%' is
-// their scheme.
+// The servers after the first: none, the same under another name, and one at which nobody is. A '%'
+// is their scheme.
 std::string others(Random& random) {
   return random.pick({"", "", ", \"%127.0.0.1:8009\"",
                       ", \"%localhost:8000 weight=3\", \"%127.0.0.1:8009\"",

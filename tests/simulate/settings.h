@@ -26,14 +26,14 @@ struct Settings {
   const proxyfuzz::RuleTable* rules = nullptr;  // null: some that nothing depends on
 };
 
-// What tunnels may lead to.
+// Port that tunnels may lead to.
 constexpr std::uint16_t kTunnelPort = 8001;
 
 // The whole text of the file.
 std::string draw_configuration(const Settings& settings, Random& random);
-// Another limit for what is stored, and nothing else.
+// Redraws the limit for stored objects, and nothing else.
 std::string redraw_object_max(const std::string& text, Random& random);
-// What a reload may change of it.
+// Redraws the settings that a reload may change.
 std::string redraw_configuration(const std::string& text, Random& random);
 // Other rules, and nothing else. REQUIRES: it was drawn with some.
 std::string with_rules(const std::string& text, const Settings& settings);

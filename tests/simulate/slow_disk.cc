@@ -8,7 +8,7 @@
 
 namespace encore::simulate {
 
-// An urgent call is done at once: its caller has no turn to wait in.
+// An urgent call is done immediately: its caller has no turn to wait in.
 class SlowDisk::Engine final : public disk::DiskEngine {
  public:
   explicit Engine(SlowDisk& disk) : disk_(disk), poller_(disk.system_, [this] { run_due(); }) {}

@@ -39,7 +39,7 @@ class SlowDisk {
   // Memory that was to outlive a stop may not be on it: the next proxy finds a new one.
   bool has_failed() const { return has_failed_; }
 
-  // Called when a read or a write has been done, and nobody has been told of it yet.
+  // Called when a read or a write has been done, and nobody knows of it yet.
   enum class Done : std::uint8_t { kRead, kWrite };
   std::function<void(Done)> on_done;
 

@@ -89,7 +89,7 @@ int System::connect(int descriptor, const sockaddr* address, socklen_t size) {
              random_.percent(adversity_.refuse)) {
     at->error = random_.pick({ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT, ECONNRESET});
     if (at->error == ETIMEDOUT) delay = kConnectTimeout;
-    // Where the name has another address, at which nobody is, that one is waited for.
+    // If the name has another address, at which nobody is, that one is waited for.
     if (on_trouble) on_trouble(Trouble::kLong);
   }
   if (adversity_.latency_max != 0) {
@@ -157,7 +157,7 @@ ssize_t System::recv(int descriptor, void* bytes, std::size_t size, int flags) {
   }
   end.arrived -= taken;
   note_move(end);
-  // What found no room may come now.
+  // Bytes that found no space may come now.
   if (end.in.size() != end.arrived) schedule_arrival(at->link, at->end);
   return static_cast<ssize_t>(taken);
 }
@@ -332,7 +332,7 @@ std::int64_t System::other_moved_before(int descriptor, std::uint64_t order) con
   return next == moves.begin() ? moves.front().at : std::prev(next)->at;
 }
 
-// Of the proxy's ends: nobody asks about others.
+// Notes moves of the proxy's ends: nobody asks about others.
 void System::note_move(End& own) {
   if (!own.is_proxys) return;
   if (own.moves.empty() || own.moves.back().at != now_) own.moves.push_back({++order_, now_});

@@ -243,7 +243,7 @@ bool System::is_writable(const Link& link, std::size_t end) const {
   return transit * 3 <= other.transit_max * 2;
 }
 
-// ---- what is no socket
+// ---- other descriptors than sockets
 
 int System::open_null(Side side) {
   if (!has_descriptor(side)) return fail(EMFILE);

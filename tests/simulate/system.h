@@ -1,7 +1,7 @@
 // System: the kernel of a simulation. Time, descriptors, TCP connections with what they hold in
 // each direction, and all that goes wrong with them, from one seed. Each call has the contract of
-// the system call that it is named after: -1 and errno on failure. What it does in plain weather
-// is what Linux does on loopback; tests/simulate/kernel_test.cc compares the two.
+// the system call that it is named after: -1 and errno on failure. In plain weather it acts as
+// Linux does on loopback; tests/simulate/kernel_test.cc compares the two.
 //
 // Nothing runs by itself: step() goes on to what happens next (bytes arrive, a loop's turn comes).
 // One thread. The system that is current is what the wrapped calls of this program go to.
@@ -25,7 +25,7 @@
 
 namespace encore::simulate {
 
-// Whose a descriptor is: limits, interruptions and checks are the proxy's alone.
+// Owner of a descriptor: limits, interruptions and checks are the proxy's alone.
 enum class Side : std::uint8_t { kProxy, kWorld };
 
 constexpr int kFirstDescriptor = 1 << 20;
@@ -41,7 +41,7 @@ class System final : public PolledSystem {
   // The one that is current: made last, and not yet gone. Null without one.
   static System* current();
 
-  // Where the clocks start: 10^5 s after boot, in 2025.
+  // Start of the clocks: 10^5 s after boot, in 2025.
   static constexpr std::int64_t kMonotonicStart = 100'000LL * 1'000'000'000;
   static constexpr std::int64_t kWallSecondsAtStart = 1'750'000'000;
 
@@ -53,7 +53,7 @@ class System final : public PolledSystem {
   std::uint64_t random() { return random_.next(); }
   // Goes on to what happens next. False where nothing is to come.
   bool step();
-  // Of all that has happened so far.
+  // Digest of all that has happened so far.
   std::uint64_t digest() const { return digest_; }
   void mix_into_digest(std::uint64_t value) { digest_ = proxyfuzz::mix(digest_ ^ value); }
   std::uint64_t steps() const { return steps_; }
@@ -88,7 +88,7 @@ class System final : public PolledSystem {
   struct Ending {
     std::uint64_t order = 0;  // among all endings and moves
     std::int64_t at = 0;
-    std::size_t undelivered = 0;  // of what it had sent, what was still on its way
+    std::size_t undelivered = 0;  // its bytes that were still on their way
   };
   std::span<const Ending> other_endings(int descriptor) const;
   // When the other side had last sent or read a byte, or was connected, before that.
@@ -97,7 +97,7 @@ class System final : public PolledSystem {
   // proxy has no descriptor: an error has a cause then.
   enum class Trouble : std::uint8_t { kShort, kLong };  // long: until a connect's time is up
   std::function<void(Trouble)> on_trouble;
-  // Told when the network ends a connection of the proxy's, whoever else it is with.
+  // Called when the network ends a connection of the proxy's, with any other end.
   std::function<void()> on_break;
   // The same of one to an origin, with the proxy's descriptor.
   std::function<void(int)> on_origin_break;
@@ -105,7 +105,7 @@ class System final : public PolledSystem {
   std::function<void(const std::string&)> on_fault;
 
   void set_descriptors_max(std::size_t most) { descriptors_max_ = most; }
-  // Of the proxy's.
+  // Returns the number of the proxy's.
   std::size_t descriptors() const { return proxy_descriptors_; }
   std::string describe_descriptors() const;
   // The proxy's connections: those that it has accepted and those to origins, without those that
@@ -156,16 +156,15 @@ class System final : public PolledSystem {
     std::uint64_t order = 0;
     std::int64_t at = 0;
   };
-  // One end of a connection. `in` holds what comes to it: first what has arrived, then what is on
-  // its way.
+  // One end of a connection. `in` holds its input: first what has arrived, then what is on its way.
   struct End {
     explicit End(BytePool& pool) : in(pool) {}
     ByteQueue in;
     std::size_t arrived = 0;
-    std::size_t in_max = 0;       // of what has arrived and waits to be read
-    std::size_t transit_max = 0;  // of what is on its way: the sender's buffer
+    std::size_t in_max = 0;       // for bytes that have arrived and wait to be read
+    std::size_t transit_max = 0;  // for bytes on their way: the sender's buffer
     int descriptor = -1;
-    std::int64_t due = -1;  // of the next delivery
+    std::int64_t due = -1;  // time of the next delivery
     int error = 0;
     bool waits = false;       // to be accepted
     bool fin_sent = false;    // by the other end
@@ -183,7 +182,7 @@ class System final : public PolledSystem {
   };
   struct Link {
     explicit Link(BytePool& pool) : ends{End(pool), End(pool)} {}
-    std::array<End, 2> ends;  // who connected, who was connected to
+    std::array<End, 2> ends;  // the connecting end, and the other one
     std::int64_t latency = 0;
     std::uint32_t generation = 0;
     bool used = false;
@@ -217,7 +216,7 @@ class System final : public PolledSystem {
     std::uint8_t end = 0;
     Port address;
     std::size_t receive_buffer = 0;
-    std::uint64_t count = 0;  // of an eventfd
+    std::uint64_t count = 0;  // an eventfd's
     std::uint32_t generation = 0;
     Listener listener;
     std::vector<Watch*> watches;
@@ -226,7 +225,7 @@ class System final : public PolledSystem {
   struct Item {
     std::int64_t at = 0;
     std::uint64_t order = 0;
-    std::uint32_t subject = 0;  // of pollers, links times two plus end, descriptors
+    std::uint32_t subject = 0;  // number of a poller, link times two plus end, or descriptor
     std::uint32_t generation = 0;
     What what = What::kWake;
   };
@@ -271,7 +270,7 @@ class System final : public PolledSystem {
   std::int64_t wall_offset_;
   std::uint64_t digest_ = 0;
   std::uint64_t steps_ = 0;
-  std::uint64_t order_ = 0;  // of moves and endings
+  std::uint64_t order_ = 0;  // numbers moves and endings
   std::vector<Item> items_;  // a heap
   std::vector<Poller*> pollers_;
   std::vector<std::unique_ptr<Descriptor>> descriptors_;

@@ -1,4 +1,4 @@
-// Tiers: where in a simulated proxy what is stored of a URL is, or on its way, at the moment of a
+// Tiers: places of a URL's stored objects in a simulated proxy, or on their way, at the moment of a
 // purge. One thread.
 #pragma once
 

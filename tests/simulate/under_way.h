@@ -1,4 +1,4 @@
-// Requests under way on the proxy's connections to clients, whatever protocol they speak. To be
+// Requests in progress on the proxy's connections to clients, whatever protocol they speak. To be
 // included by sources that are compiled without access control (CMakeLists.txt).
 #pragma once
 
@@ -18,7 +18,7 @@ struct UnderWay {
   const server::RequestContext* reply = nullptr;  // a plain hit that its client does not take
   bool has_reply = false;                         // the same, and others that are not recorded
   bool has_tunnel = false;
-  bool is_kept = false;  // nothing is under way
+  bool is_kept = false;  // nothing is in progress
 };
 
 inline UnderWay under_way(const server::Http1Connection& connection) {

@@ -32,7 +32,7 @@ void call_back(Watch& watch, std::uint8_t ready, bool timed_out) {
   at.callback(at.descriptor, static_cast<short>(what), at.context);
 }
 
-// The process' own loop beside the workers' is none of the simulation's.
+// The process' own loop, next to the workers', is none of the simulation's.
 Poller& of(event_base* base) { return *static_cast<Poller*>(static_cast<void*>(base)); }
 
 }  // namespace
@@ -67,7 +67,7 @@ void __wrap_event_base_free(event_base* base) {
   delete &of(base);
 }
 
-// Never sleeps. What a turn's calls have deferred is known to the loop alone: a turn in which there
+// Never sleeps. Calls that a turn has deferred are known to the loop alone: a turn in which there
 // was something is followed by another.
 int __wrap_event_base_loop(event_base* base, int flags) {
   if (System::current() == nullptr) return __real_event_base_loop(base, flags);

@@ -1,5 +1,5 @@
-// The simulated system beside the real one: random scripts of calls on the two ends of a loopback
-// connection, where what the kernel returns is determined.
+// The simulated system compared with the real one: random scripts of calls on the two ends of a
+// loopback connection, where what the kernel returns is determined.
 #include "tests/catch.h"
 
 #include <arpa/inet.h>
@@ -61,7 +61,7 @@ sockaddr_in loopback(std::uint16_t port) {
 // Microseconds after each call to the real kernel, for what happens by itself.
 useconds_t real_pause = 300;
 
-// What happens by itself has happened when it returns.
+// All that happens by itself has happened when it returns.
 void settle(System* system) {
   if (system == nullptr) {
     ::usleep(real_pause);
