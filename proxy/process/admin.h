@@ -43,11 +43,12 @@ class Administered {
   ~Administered() = default;
 };
 
-// Answers one request, a purge when it is done. Refused with 403: a client that is none of
+// Answers one request, a purge when it is done. Refuses with 403 a client that is none of
 // allow_clients, a Host that is not ours (a page of another site must not reach us through a name
-// of its own), and any request but GET and HEAD that a page of another origin sends. /healthz and
-// /readyz tell nothing else and answer to everybody, by any Host: monitors of many machines rarely
-// know their names.
+// of its own), and any request but GET and HEAD that a page of another origin sends.
+//
+// /healthz and /readyz tell nothing else and answer to everybody, by any Host: monitors of many
+// machines rarely know their names.
 void answer_admin(Administered& process, AdminRequest request, AdminReply to);
 
 // Returns the largest body of a request with this head: a memory with the token, nothing where one

@@ -18,7 +18,7 @@ class DiskWatch {
  private:
   struct Seen {
     disk::DiskCondition condition = disk::DiskCondition::kLoading;
-    std::uint64_t overflows = 0;  // of the purge log's
+    std::uint64_t overflows = 0;  // in the purge log
   };
   std::vector<Seen> seen_;  // empty: nothing was said yet
   std::string witness_error_;

@@ -27,8 +27,8 @@ struct Neighbour {
 
 // Asks a peer that answers 503 again each second, until `time_max` has passed. Errors show the URL
 // and the failure: a name that is not found, no connection, a response other than 200 with a stated
-// length, one that is too long, cut off or too late, a SIGTERM or SIGINT that is held back. Nothing
-// more is allocated than what has come, and a read.
+// length, one that is too long, cut off or too late. A SIGTERM or SIGINT that is held back is an
+// error, too. Nothing more is allocated than what has come, and a read.
 Result<std::string> fetch(const Neighbour& neighbour);
 
 }  // namespace encore::server

@@ -267,7 +267,7 @@ void Worker::drop_retired_fetches() {
 }
 
 // A client that is silent for too long is so as of the tick, but judged when all has been seen that
-// had come by then: a turn that comes late finds the time over and the input that came in it
+// had come by then. A turn that comes late finds the time over and the input that came in it
 // together.
 void Worker::tick() {
   if (sweep_->is_scheduled()) return;
