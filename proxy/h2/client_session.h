@@ -57,10 +57,10 @@ class ClientSession final : public Session {
   // `handler` and `counters` are borrowed.
   ClientSession(const Options& options, Counters& counters, ClientHandler& handler);
 
-  // Whether request() is possible: not when the server goes away, or has as many streams as it
+  // True if request() is possible: not when the server goes away, or has as many streams as it
   // takes.
   bool can_request() const;
-  // Whether the server takes extended CONNECT.
+  // True if the server takes extended CONNECT.
   bool takes_protocols() const { return takes_protocols_; }
   // Sends a request; `content` and `trailers` are borrowed as ServerSession::respond() does, and
   // `handler` as well. Content-Length says how long the content is, if it is there. Returns 0 where

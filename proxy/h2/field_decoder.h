@@ -16,7 +16,7 @@ class FieldSink {
  public:
   // A field of the block; the views are valid until the call returns. False: stop.
   virtual bool on_field(std::string_view name, std::string_view value) = 0;
-  // Whether it has stopped for the number of fields rather than for their size.
+  // True if it has stopped for the number of fields rather than for their size.
   virtual bool is_out_of_fields() const { return false; }
 
  protected:

@@ -18,7 +18,7 @@ class FrameSink {
  public:
   enum class Use : std::uint8_t { kRead, kSkip, kStop };
 
-  // Whether the next frame is wanted now. Asked before each.
+  // True if the next frame is wanted now. Asked before each.
   virtual bool wants_frame() = 0;
   // A frame begins. kSkip: its payload is skipped, and no further call concerns it.
   virtual Use on_frame(const FrameHeader& header) = 0;
@@ -49,7 +49,7 @@ class FrameReader {
   // Returns how many bytes were read: all, unless the sink wants no frame now or has said stop.
   std::size_t read(std::string_view bytes, FrameSink& sink);
 
-  // Whether it is between two frames.
+  // True if it is between two frames.
   bool is_between() const { return step_ == Step::kHeader && have_ == 0; }
 
  private:

@@ -58,7 +58,7 @@ class Output {
   // Whole frames are appended to it.
   std::string& control() { return control_; }
   std::size_t control_left() const { return control_.size() - control_sent_; }
-  // Whether something may go without content of streams.
+  // True if something may go without content of streams.
   bool has_control() const { return control_left() != 0 || is_in_frame(); }
 
   // True if content of a stream may go or end. `window`: the connection's.

@@ -69,7 +69,7 @@ class Session : private FrameSink, private OutputOwner {
   Batch gather(std::span<iovec> room, std::size_t bytes_max);
   // The socket has taken the first `bytes` of the batch, maybe none. Calls handlers.
   void sent(std::size_t bytes, MonotonicTime now);
-  // Whether gather() has something, or sent() has something to tell: to be written, or at least
+  // True if gather() has something, or sent() has something to tell: to be written, or at least
   // gathered and sent, in this turn if the socket takes more. Each such round changes something.
   bool has_output() const;
   // Resets streams that stall, and ends a connection in the midst of a header block. Calls
@@ -83,7 +83,7 @@ class Session : private FrameSink, private OutputOwner {
   void drain();
   void finish_drain();
   bool is_draining() const { return drain_ != Drain::kNone; }
-  // Whether the peer has said that it begins no more streams.
+  // True if the peer has said that it begins no more streams.
   bool is_peer_draining() const { return is_peer_draining_; }
   // The connection is lost, or closed by its owner: handlers are notified that their streams are
   // gone, from this call.
@@ -96,8 +96,9 @@ class Session : private FrameSink, private OutputOwner {
   std::size_t stream_count() const { return streams_.open_count(); }
   // Within on_gone(): why this side has ended the stream; empty: the peer has, or the connection.
   std::string_view fault() const { return fault_; }
-  // Whether a header block has begun and not ended, and how much memory such a one may take.
+  // True if a header block has begun and not ended.
   bool is_within_block() const { return block_.purpose != Purpose::kNone; }
+  // Bytes of memory that such a block may take.
   std::size_t block_bytes_max() const { return 2 * options_.head_bytes_max; }
   // Memory of the session and its streams, without a header block in progress. It is 2.3 KB for a
   // new one, 4.2 KB behind ten requests of a browser, and at most 24 KB where the client fills the
@@ -154,7 +155,7 @@ class Session : private FrameSink, private OutputOwner {
   // The fields of the block go here.
   virtual FieldSink& begin_block(Purpose purpose) = 0;
   virtual void on_block(const Block& block) = 0;
-  // Whether the stream was never begun.
+  // True if the stream was never begun.
   virtual bool is_idle(StreamId stream) const = 0;
   virtual void on_priority_update(StreamId stream, std::string_view value) = 0;
   virtual void on_setting(Setting, std::uint32_t) {}

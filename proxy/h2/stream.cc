@@ -12,7 +12,7 @@ auto place_of(const std::vector<std::unique_ptr<Stream>>& streams, StreamId id) 
                           [](const auto& stream, StreamId wanted) { return stream->id < wanted; });
 }
 
-// Whether `a` is served before `b`, wherever they stand.
+// True if `a` is served before `b`, wherever they stand.
 bool goes_first(const Stream& a, const Stream& b) {
   if (a.priority.urgency != b.priority.urgency) return a.priority.urgency < b.priority.urgency;
   if (a.priority.is_incremental != b.priority.is_incremental) return b.priority.is_incremental;

@@ -51,7 +51,7 @@ struct Stream : Recycled<Stream> {
   bool is_shut = false;       // has content that waits for a window
   bool is_head = false;       // answers have no content
   bool has_response = false;  // clients: the final head has come
-  // Whether it is over in both directions, and stays only until its handler has seen that.
+  // True if it is over in both directions, and stays only until its handler has seen that.
   bool is_over() const { return sending == Sending::kEnded && receiving == Receiving::kEnded; }
 };
 
