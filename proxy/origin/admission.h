@@ -15,12 +15,12 @@
 
 namespace encore::server {
 
-// Whether the store takes no head of this size, with its tags and its key. An upper bound of the
+// True if the store takes no head of this size, with its tags and its key. An upper bound of the
 // stored head: what is added to one that came is short.
 bool has_large_head(const RequestContext& request, const Received& received,
                     const SharedResponse& response);
 
-// Whether the cache would let it in, but for its size.
+// True if the cache would let it in, but for its size.
 bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
                          const Treatment& treatment, std::uint64_t bytes);
 

@@ -27,7 +27,7 @@ class BodyFraming {
   };
 
   BodyFraming() = default;
-  // Whether the bytes are framed as the head says, or are content alone, with an end of their own.
+  // Form of the bytes: framed as the head says, or content alone, with an end of its own.
   enum class End : std::uint8_t { kFramed, kOfStream };
   // REQUIRES: not kError.
   BodyFraming(const http::Framing& framing, const http::ChunkedDecoder::Limits& limits,
@@ -43,11 +43,11 @@ class BodyFraming {
   // Returns the rest of a body of known length; 0 where that is not known.
   std::uint64_t left() const { return left_; }
   bool has_length() const { return kind_ == http::BodyKind::kLength; }
-  // Whether the end of the connection is the end of the body.
+  // True if the end of the connection is the end of the body.
   bool ends_with_connection() const {
     return kind_ == http::BodyKind::kUntilClose && end_ == End::kFramed;
   }
-  // Whether there is nothing to come at all.
+  // True if there is nothing to come at all.
   bool is_empty() const {
     return kind_ == http::BodyKind::kNone ||
            (kind_ == http::BodyKind::kLength && left_ == 0 && end_ == End::kFramed);

@@ -9,7 +9,7 @@
 
 namespace encore::server {
 
-// Whether a field speaks of the host that sends it: cookies, what browsers keep of it.
+// True if a field speaks of the host that sends it: cookies, what browsers keep of it.
 bool is_of_its_host(std::string_view name);
 // Takes out of the head what its sender says of its own host, as cookies, and makes its Location a
 // whole URI. False: it is too large then. REQUIRES: `request.is_elsewhere`, a head that is there.

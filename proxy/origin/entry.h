@@ -22,9 +22,9 @@ inline cache::Key cache_key(const RequestContext& request) { return {request.has
 http::ResponseDirectives governing_directives(const RequestContext& request,
                                               const Received& received);
 
-// Whether the origin saw a Cookie as it sent what has come, or the stored part that this completes.
+// True if the origin saw a Cookie as it sent what has come, or the stored part that this completes.
 bool came_with_cookie(const RequestContext& request, const Received& received);
-// Whether freshness may be guessed of it: without a Cookie, or where the operator allows it.
+// Tells if freshness may be guessed of it: without a Cookie, or where the operator allows it.
 http::Heuristic heuristic_for(const RequestContext& request, const Received& received);
 
 // Adds what the response does not say itself: where it comes from, for

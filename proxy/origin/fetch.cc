@@ -33,7 +33,7 @@ bool needs_length(const OriginServices& services, const RequestContext& request,
          services.old_servers.is_old({pool_key, services.identity_seed}, services.loop.now());
 }
 
-// Whether an answer has taken too long to begin.
+// True if an answer has taken too long to begin.
 bool is_answer_overdue(const config::Config& config, Nanoseconds waited) {
   const auto over = [waited](Nanoseconds limit) { return limit.count() != 0 && waited >= limit; };
   return over(config.timeouts.origin_response) || over(config.upstream.first_byte);

@@ -111,7 +111,7 @@ class Fetch final : public Producer,
   // Use of the client's content: it is gathered before there is a connection
   // (upstream.buffer_requests), or goes on as it comes.
   enum class Content : std::uint8_t { kGathered, kGoesOn };
-  // Whether readers know of the head.
+  // State of the head for readers.
   enum class Publication : std::uint8_t { kNotYet, kDue, kDone };
 
   Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,

@@ -85,7 +85,7 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   return true;
 }
 
-// Whether Last-Modified is as sure of the body as the dates of the freshened response have it. The
+// True if Last-Modified is as sure of the body as the dates of the freshened response have it. The
 // Date of a 304 is no Date of the body, but where a strong entity tag says that it is the same
 // (docs/decisions/0401).
 bool is_sure(const store::Object& old, const Received& received, const http::StoredMeta& made) {

@@ -21,7 +21,7 @@ class OriginHttp2Choice {
   OriginHttp2Choice(OriginServices& services, const RequestContext& request)
       : services_(services), request_(request) {}
 
-  // Whether this server (null: none of an origin's) is asked over HTTP/2, as far as is known.
+  // True if this server (null: none of an origin's) is asked over HTTP/2, as far as is known.
   bool is_for(const OriginServer* server) const {
     return server != nullptr && server->http2 && !services_.pool.http2().is_http1(server->pool_key);
   }
@@ -46,7 +46,7 @@ class OriginHttp2Choice {
     attempt_ = services_.pool.http2().begin_attempt(server->pool_key, services_.lines);
   }
   void end_attempt() { attempt_.end(); }
-  // Whether a new connection to a server of any kind speaks HTTP/2.
+  // True if a new connection to a server of any kind speaks HTTP/2.
   bool is_chosen_by(const OriginServer* server, const net::Stream& stream) const;
   // Keeps one that was made.
   OriginHttp2Connection& add(const OriginServer& server, OriginHttp2Connection::Parts parts) const;

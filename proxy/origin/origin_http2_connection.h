@@ -50,7 +50,7 @@ class OriginHttp2Connection final : private net::StreamHandler,
   OriginHttp2Connection(const OriginHttp2Connection&) = delete;
   OriginHttp2Connection& operator=(const OriginHttp2Connection&) = delete;
 
-  // Whether it takes one more request now.
+  // True if it takes one more request now.
   bool has_room() const;
   // A stream for one request, to be sent in this call's turn. REQUIRES: has_room().
   std::unique_ptr<OriginHttp2Stream> open();

@@ -140,11 +140,11 @@ class OriginLines {
 
   // A share for one fetch more; empty where the client has all that it may have of that key.
   Share enter(std::string_view key, const Party& client);
-  // Whether enter() would give it one.
+  // True if enter() would give it one.
   bool has_share_left(std::string_view key, const Party& client) const;
   // A slot for one more connection; empty where there are as many of that key as there may be.
   Slot claim(std::string_view key);
-  // Whether this client has to wait in line: somebody waits for that key whose turn comes first.
+  // True if this client has to wait in line: somebody waits for that key whose turn comes first.
   bool must_wait(std::string_view key, const Party& client) const;
   // Puts it last in its client's line. If as many wait for that key as may, the last of the longest
   // line gives way to a client that has at least two fewer in its own; false: there is no place.
@@ -163,7 +163,7 @@ class OriginLines {
   std::size_t clients_known(std::string_view key) const;
 
  private:
-  // Whether a client waits for its turn.
+  // State of a client that may wait for its turn.
   enum class Turn : std::uint8_t {
     kNone,    // it has nobody in line, or its share is used up
     kQueued,  // it stands among the turns of its server

@@ -7,7 +7,7 @@
 
 namespace encore::server {
 
-// Whether it has a stream, or asks for the name of the connection that has room.
+// True if it has a stream, or asks for the name of the connection that has room.
 bool OriginLink::take_stream() {
   const OriginHttp2Choice::Found found = http2_.find(*server_);
   if (found.connection == nullptr) {

@@ -16,8 +16,8 @@
 namespace encore::server {
 
 // True if a response to a plain GET can be made of this stored part and what the origin sends
-// behind it: its beginning, with a strong entity tag, and no larger than `bytes_max`, for it is
-// copied in one step.
+// behind it. The part must be the beginning, with a strong entity tag, and no larger than
+// `bytes_max`, for it is copied in one step.
 bool may_complete(const store::Object& part, std::uint64_t bytes_max);
 
 // The lines that ask for the rest, or, where it is another representation by now, all of it.
@@ -27,7 +27,7 @@ std::string completion_fields(const store::Object& part);
 // already. False, and nothing done, where it is not that rest.
 bool complete_part(const RequestContext& request, const store::Object& part, Received& received);
 
-// Whether a 206 brings just what the client's Range asks for.
+// True if a 206 brings just what the client's Range asks for.
 bool fits_range(const RequestContext& request, const http::ResponseHead& head);
 
 // Appends bytes [begin, end) of an object's body. False where there is no memory.

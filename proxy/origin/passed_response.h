@@ -15,7 +15,7 @@
 
 namespace encore::server {
 
-// Whether and why it may be stored, with what is found only while the response is made.
+// Decision if and why it may be stored, with what is found only while the response is made.
 struct PassedResponse {
   std::shared_ptr<SharedResponse> response;
   http::StoreDecision decision;

@@ -1,5 +1,5 @@
-// Whether a rule follows a redirection of an origin, and where to. Pure but for the request that is
-// made, thread-safe.
+// Decides if a rule follows a redirection of an origin, and where to. Pure but for the request that
+// is made, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ Redirection find_redirection(const std::shared_ptr<const RequestContext>& reques
 
 // The name whose addresses decide whether `to` may be asked; nothing: it is decided already.
 std::optional<std::string> name_to_check(const RequestContext& to);
-// Whether `to` may be asked at what its name has resolved to.
+// Checks if `to` may be asked at what its name has resolved to.
 Unfollowed check_addresses(const RequestContext& to, std::vector<net::Address> addresses);
 
 }  // namespace encore::server

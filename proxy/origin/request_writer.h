@@ -17,7 +17,7 @@ namespace encore::server {
 
 class RequestWriter {
  public:
-  // Whether the request has a body that the first reader brings.
+  // Body of the request, if it has one that the first reader brings.
   enum class Body : std::uint8_t { kNone, kExpected };
 
   explicit RequestWriter(Body body);
@@ -56,7 +56,7 @@ class RequestWriter {
     return upload_ == Upload::kEnded && gathered_ == body_.size() && body_sent_ == 0;
   }
 
-  // Whether the connection has taken all that there was, so that more may be added.
+  // True if the connection has taken all that there was, so that more may be added.
   bool accepts_upload() const { return !broken_ && is_flushed(); }
   // REQUIRES: accepts_upload(), the body has not ended.
   void upload(std::string_view content, bool last, std::string_view trailers,

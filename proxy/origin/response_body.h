@@ -50,7 +50,7 @@ class ResponseBody {
     kMayStore,  // and stored, should somebody ask for that
     kStore,     // and stored
   };
-  // Whether others may join behind the head, as long as the body is kept from its beginning.
+  // Permission for others to join behind the head, as long as the body is kept from its beginning.
   enum class Joining : std::uint8_t { kNo, kWhileKept };
   // Begins the body of `received`, whose `response` it is shared as; both, and the stream, are
   // borrowed until the end. False where there is no memory. REQUIRES: called once.
@@ -58,7 +58,7 @@ class ResponseBody {
                           const SharedResponse& response, Use use, Joining joining);
   // It must have this digest, in hexadecimal. REQUIRES: open, nothing has come.
   void expect(std::string digest) { digest_.emplace(std::move(digest)); }
-  // Whether what has come is right, if that is all. REQUIRES: open.
+  // True if what has come is right, if that is all. REQUIRES: open.
   bool is_right() const { return !digest_ || digest_->is_right_with({}); }
   // The first bytes are those of a stored part. False where there is no memory.
   [[nodiscard]] bool append_part(const store::Object& part);
@@ -97,7 +97,7 @@ class ResponseBody {
   // Somebody who came late wants it stored: begins, where that is still possible.
   void store_if_wanted();
   bool is_storing() const { return writer_.is_under_way(); }
-  // Whether it is worth finishing for the cache alone, where nobody reads.
+  // True if it is worth finishing for the cache alone, where nobody reads.
   bool is_worth_finishing(std::uint64_t bytes_max) const;
   void stop_storing();
   // The same without a word to the owner; whether it was storing.

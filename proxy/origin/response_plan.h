@@ -68,7 +68,7 @@ struct HeadPlan {
 };
 HeadPlan plan_head(const ResponseFacts& facts);
 
-// Whether a whole has come in place of a range that a client asked for: its size then matters.
+// True if a whole has come in place of a range that a client asked for: its size then matters.
 bool stands_for_range(const ResponseFacts& facts);
 
 // True if it is for the request alone that a response may not be stored: the object that is stored

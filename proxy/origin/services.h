@@ -67,7 +67,7 @@ class WorkerNow {
   // The settings of requests that come now.
   virtual const Runtime& present_runtime() const = 0;
   virtual bool is_draining() const = 0;
-  // Whether anybody reads which address has answered.
+  // True if anybody reads which address has answered.
   virtual bool logs_requests() const = 0;
   // How many idle connections it may keep.
   virtual std::size_t idle_connections_max() const = 0;

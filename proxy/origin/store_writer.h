@@ -1,5 +1,5 @@
 // StoreWriter: the path of a response into the cache: space is reserved as the body grows, and the
-// whole is committed at its end, or all of it given back. Where there are disks a long body is
+// whole is committed at its end, or all of it given back. If there are disks, a long body is
 // written there in parts as it comes; a body that is too large for the memory lies there alone.
 //
 //   kNo -> allow() -> kPossible -> begin() -> kUnderWay -> commit() | stop() -> kNo
@@ -44,7 +44,7 @@ class StoreWriter {
   [[nodiscard]] bool grow(store::Body& body, std::uint64_t body_bytes);
   // The body has grown. False if it cannot be stored any more. REQUIRES: in progress.
   [[nodiscard]] bool write(store::Body& body);
-  // Whether the body has to keep all of its bytes for it.
+  // True if the body has to keep all of its bytes for it.
   bool keeps_whole() const { return is_under_way() && !on_disk_alone_; }
   // The number of the parts on disk that alone are to have the body (LargeBody); 0: it is not so.
   std::uint64_t parts_alone() const {
