@@ -60,7 +60,7 @@ class ClientConnection : public net::Retirable {
   // Measures how fast the client takes what there is, and cuts it where that is less than it must
   // be.
   virtual void look_at_reader(MonotonicTime now) = 0;
-  // Whether the last look has found the client so slow that what it holds will be held on.
+  // Returns the reader if the last check found it so slow that its memory stays held.
   virtual std::optional<SlowReader> slow_reader() const = 0;
   // Ends it with a reset.
   virtual void cut_reader() = 0;

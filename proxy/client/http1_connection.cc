@@ -24,8 +24,8 @@ constexpr std::uint8_t kRefusalsInRowMax = 3;
 
 bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && time >= limit; }
 
-// Whether what comes behind its head is the next request, and nothing else was sent ahead: not by
-// who has asked for a tunnel or another protocol, and may speak it already without waiting.
+// True if the next request follows its head, and nothing else was sent ahead: not by a client that
+// has asked for a tunnel or another protocol, and may speak it already without waiting.
 bool ends_with_its_head(const RequestView& view) {
   const http::RequestHead& head = *view.head;
   const bool has_content =

@@ -87,7 +87,7 @@ class Http1Connection final : public ClientConnection,
     kLast,    // no further request is read
     kClosed,  // it ends at the end of the turn
   };
-  // Whether input is being looked at.
+  // State of the input: being parsed, or not.
   enum class Input : std::uint8_t { kKept, kPresented };
   enum class Peer : std::uint8_t { kSending, kEnded };
 
@@ -105,7 +105,7 @@ class Http1Connection final : public ClientConnection,
            (interceptor_ == nullptr || interceptor_->is_unused());
   }
   std::size_t handle_input(std::string_view input);
-  // Whether the client begins with the preface of HTTP/2, as far as it has said.
+  // State of the preface of HTTP/2, with which the client may begin.
   enum class Preface : std::uint8_t { kNone, kBegun, kWhole };
   Preface look_at_preface(std::string_view input) const;
   // Hands the connection over. It ends as this one.

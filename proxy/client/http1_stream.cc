@@ -49,7 +49,7 @@ bool Http1Stream::may_go_on() const {
   return keeps_alive_ && body_.is_done() && !carrier_.is_draining();
 }
 
-// Whether nothing that the client has sent, or did not send, can break the request any more.
+// True if nothing that the client has sent, or did not send, can break the request any more.
 bool Http1Stream::is_request_taken() const {
   return body_.is_done() || exchange_.content_wish() == Exchange::Wish::kNever;
 }

@@ -25,7 +25,7 @@ class Http1Carrier {
   enum class After : std::uint8_t { kNext, kClose, kAbort, kDrop };
 
   virtual net::Stream& stream() = 0;
-  // Whether the process wants to end.
+  // True if the process wants to end.
   virtual bool is_draining() const = 0;
   // The client will send no more; what it has sent may still be kept.
   virtual bool has_peer_ended() const = 0;

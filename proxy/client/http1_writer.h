@@ -47,7 +47,7 @@ class Http1Writer {
 
   // The client's connection has refused the first bytes before: on_writable will come.
   void set_blocked() { last_ = Status::kBlocked; }
-  // Whether the last pump ended because the client takes no more.
+  // True if the last pump ended because the client takes no more.
   bool is_blocked() const { return last_ == Status::kBlocked; }
   bool is_dead() const { return last_ == Status::kDead; }
 

@@ -85,7 +85,7 @@ class Http2Stream final : public Http2Work,
   // Bytes that come are for another protocol, once that is spoken.
   bool awaits_protocol() const { return request_->asks_upgrade() && state_ == State::kOpen; }
   void tell_end();
-  // Whether the response's content has more, or an end.
+  // True if the response's content has more, or an end.
   bool has_more();
 
   const std::shared_ptr<const RequestContext> request_;

@@ -112,7 +112,7 @@ class Http2Work : public h2::StreamHandler, public net::Retirable {
   std::uint64_t sent_bytes() const;
   std::uint64_t unsent_bytes() const;
   std::uint64_t taken_bytes() const;
-  // Whether the response, whose last byte has been written, has left this machine, as far as that
+  // True if the response, whose last byte has been written, has left this machine, as far as that
   // is waited for: of a little nobody asks. If not, on_writable() comes when it has.
   bool await_delivery();
   virtual const net::Address& client() const = 0;
