@@ -15,19 +15,19 @@ struct AdminAccess {
   const config::Admin& admin;
   const Token* token = nullptr;  // null: there is none
 
-  // Whether Host is one of the listener's names: loopback names and addresses, its own address,
+  // True if Host is one of the listener's names: loopback names and addresses, its own address,
   // allow_hosts. A name that a page of another site could have pointed at this machine is not.
   bool names_us(const AdminRequest& request) const;
-  // Whether the client is one of allow_clients, or came over the listener's Unix socket.
+  // True if the client is one of allow_clients, or came over the listener's Unix socket.
   bool may_come(const AdminRequest& request) const;
-  // Whether the request has the token. False where there is none.
+  // True if the request has the token. False where there is none.
   bool has_token(const AdminRequest& request) const;
-  // Whether it may change something. kNoToken: it would take one, and none is configured.
+  // Decides if it may change something. kNoToken: it would take one, and none is configured.
   enum class Verdict : std::uint8_t { kAllowed, kNoToken, kWrongToken };
   Verdict may_change(const AdminRequest& request) const;
 };
 
-// Whether a request that changes something comes from a page of ours, or from no page at all.
+// True if a request that changes something comes from a page of ours, or from no page at all.
 bool is_same_origin(const AdminRequest& request);
 
 }  // namespace encore::server

@@ -46,7 +46,7 @@ class DiskPurge {
 // Bans by expressions that may be in force on a disk at a time: each takes microseconds with every
 // older record that is read, and memory, until nothing on the disk is older.
 inline constexpr std::size_t kDiskBansMax = 64;
-// Whether the disks take a ban by an expression now. Errors: why not.
+// Checks if the disks take a ban by an expression now. Errors: why not.
 Result<void> may_take(const disk::Disks& disks, const Ban& ban);
 
 // True if the rule speaks of the record, or the record cannot be read. `bans` may be shared by all

@@ -17,7 +17,7 @@ namespace encore::server {
 // there yet, or none is configured. Errors: disks with different seeds, a disk that cannot be read.
 Result<std::optional<filter::Seed>> seed_of_disks(const config::Config& config);
 
-// Whether a start could take this disk: it is one of this seed (none: of any), or can be made.
+// Checks if a start could take this disk: it is one of this seed (none: of any), or can be made.
 // Changes nothing. Errors: those of seed_of_disks(), another seed, no such directory or none that
 // may be written to, too little room.
 Result<void> check_disk(const config::Disk& disk, const std::optional<filter::Seed>& seed);

@@ -26,7 +26,7 @@ namespace encore::server {
 
 // Returns the request of a check. `origin` has a health_path.
 std::string health_request(const config::Origin& origin, const OriginServer& server);
-// Whether such a status is that of a server that is well.
+// True if such a status is that of a server that is well.
 bool is_healthy(const config::Origin& origin, int status);
 
 class HealthCheck final : private net::StreamHandler {

@@ -27,7 +27,7 @@ void tell_of_changes(const Listeners::Plan& before, const Listeners::Plan& after
   tell("no longer listening on", before, after);
 }
 
-// Whether who reached `before` reaches `after` as well: all addresses of the machine with its port.
+// True if who reached `before` reaches `after` as well: all addresses of the machine with its port.
 bool covers(const Listeners::Entry& after, const Listeners::Entry& before) {
   return after.file == nullptr && before.file == nullptr && after.bound.is_unspecified() &&
          after.bound.port() == before.bound.port() && (after.bound.is_v6() || before.bound.is_v4());
@@ -47,7 +47,7 @@ std::vector<std::uint64_t> succeeded_by(const Listeners::Entry& after,
 
 }  // namespace
 
-// Whether a listener of ours has it, on whatever address: one of the present ones, or one that some
+// True if a listener of ours has it, on whatever address: one of the present ones, or one that some
 // worker has not closed yet.
 bool Listeners::has_port(std::uint16_t port) {
   std::erase_if(leaving_, [](const Leaving& each) { return each.closing.expired(); });

@@ -11,7 +11,7 @@ namespace encore::server {
 // Another process of a program of our name that listens on this TCP port, on any address.
 std::optional<pid_t> running_encore_on(std::uint16_t port);
 
-// Whether this is another process of a program of our name.
+// True if this is another process of a program of our name.
 bool is_encore(pid_t process);
 
 }  // namespace encore::server

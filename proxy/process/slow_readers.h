@@ -50,7 +50,7 @@ class SlowReaders {
   // over all workers. False where nobody has a slow reader.
   bool cut(Scope scope, std::uint64_t bytes, MonotonicTime now);
 
-  // Whether every worker has looked at its readers twice since then: one that was slow before is
+  // True if every worker has looked at its readers twice since then: one that was slow before is
   // known by now, as late as the looks may have come.
   bool have_looked_twice_since(MonotonicTime since) const;
 

@@ -108,7 +108,7 @@ Result<void> StateDirectory::check(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return check_makeable(path);
   if (auto writable = check_writable(path); !writable) return writable;
-  // Whether it can be opened; who has it does not matter here.
+  // Checks if it can be opened; its holder does not matter here.
   const std::string lock = path + "/lock";
   struct stat status{};
   if (::lstat(lock.c_str(), &status) == 0) {

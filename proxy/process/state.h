@@ -21,10 +21,10 @@ class StateDirectory {
   // lives. Errors show the path: not to be written to; taken by another process, which is named
   // where the system tells.
   static Result<StateDirectory> open(const std::string& path);
-  // Whether open() and load_seed() would succeed, but for a directory that another has taken.
+  // Checks if open() and load_seed() would succeed, but for a directory that another has taken.
   // Makes and takes nothing.
   static Result<void> check(const std::string& path);
-  // Whether another process has it.
+  // True if another process has it.
   static bool is_taken(const std::string& path);
 
   // The seed kept here; nothing where there is none yet. Errors: unreadable, damaged, another

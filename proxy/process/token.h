@@ -22,7 +22,7 @@ class Token {
   static Result<Token> read(const std::string& path);
   static Result<Token> parse(std::string_view text);
 
-  // Whether the value of an Authorization field is "Bearer" and this.
+  // True if the value of an Authorization field is "Bearer" and this.
   bool authorizes(std::string_view field) const;
   // Returns the value of a field that a request with the token must have.
   std::string field() const { return "Bearer " + std::string(bytes_.data(), size_); }
