@@ -39,7 +39,7 @@ class Asking {
   // The transfer was begun with the same credentials. REQUIRES: transfer().
   bool is_alike() const { return transfer_->asked_by().credentials == asked_by_.credentials; }
 
-  // Whether it may lead others, or follow one, as far as it has learnt.
+  // True if it may lead others, or follow one, as far as it has learnt.
   bool may_follow() const { return waits_for_ != WaitsFor::kNobody; }
   // Too many transfers turned out to bring another variant: it joins no more of them.
   bool has_joined_enough() const;
@@ -60,7 +60,7 @@ class Asking {
   Asker asker(http::VariantKeys& variants, MonotonicTime now) const {
     return {request_, variants, now, is_alike()};
   }
-  // Whether the one that was to bring the answer for this request, too, says nothing for too long.
+  // True if the one that was to bring the answer for this request, too, says nothing for too long.
   bool has_waited_long_enough(MonotonicTime now) const;
   // Leaves it behind that, for others to ask in its stead. Returns how to go on.
   Take give_up();

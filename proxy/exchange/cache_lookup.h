@@ -42,9 +42,9 @@ class CacheLookup {
     lookup({request.key, request.hash, request.head.fields, request.vary(), request.client}, found);
     return found;
   }
-  // Whether anything is stored of its key that this client may have. Nothing counts as looked for.
+  // True if anything is stored of its key that this client may have. Nothing counts as looked for.
   bool has_any(const RequestContext& request) const;
-  // Whether a record that was found on disk, and read, is one that a lookup would have taken.
+  // True if a record that was found on disk, and read, is one that a lookup would have taken.
   bool answers(const store::Object& object, const RequestContext& request,
                http::VariantKeys& own) const;
   // To be called before a check of what others have stored or shared: by this turn's clock, none of

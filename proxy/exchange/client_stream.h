@@ -95,16 +95,16 @@ class ClientStream {
   virtual std::uint64_t sent_bytes() const = 0;
   // Sent bytes that have arrived at the client. May ask the kernel.
   virtual std::uint64_t taken_bytes() const = 0;
-  // Whether all sent bytes have arrived there. Asks the kernel.
+  // True if all sent bytes have arrived there. Asks the kernel.
   virtual bool has_taken_all() const = 0;
   // Round trip of the client's connection; 0: not known. Asks the kernel.
   virtual Nanoseconds round_trip() const = 0;
   // Bytes among these that have not left this machine; a reset discards them. Asks the kernel.
   virtual std::uint64_t unsent_bytes() const = 0;
-  // Whether another request may follow behind the response, as it was begun.
+  // True if another request may follow behind the response, as it was begun.
   virtual bool is_kept() const = 0;
-  // Whether the client, over all that it has asked for, holds more than its share of memory by not
-  // taking what it asked for.
+  // True if the client, over all that it has requested, holds more than its share of memory by not
+  // taking it.
   virtual bool is_over_share() const = 0;
 
  protected:

@@ -18,7 +18,7 @@
 
 namespace encore::server {
 
-// Whether the request has passed this proxy before (RFC 9110 7.6.3).
+// True if the request has passed this proxy before (RFC 9110 7.6.3).
 bool is_circle(const RequestContext& request);
 
 // An answer that needs neither cache nor origin.
@@ -32,7 +32,7 @@ struct LocalAnswer {
 // 7.6.2); all else are refusals.
 std::optional<LocalAnswer> answer_locally(const RequestContext& request);
 
-// Whether the request brings content that is still to come.
+// True if the request brings content that is still to come.
 bool has_content(const RequestContext& request);
 
 enum class Road : std::uint8_t {
@@ -55,7 +55,7 @@ struct MissFacts {
   bool uncacheable = false;  // lately the key's responses could not be stored
   bool admitted = false;     // by what the kernel would decide now
 };
-// Whether the fact `admitted` makes a difference: else the kernel need not be asked.
+// True if the fact `admitted` makes a difference: else the kernel need not be asked.
 bool depends_on_admission(const RequestContext& request, bool uncacheable);
 AskedFor asked_for(const RequestContext& request, const MissFacts& facts);
 

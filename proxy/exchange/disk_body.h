@@ -35,7 +35,7 @@ class DiskBody {
     LargeBody body;
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
-    // Whether a part that is not there may come yet, of a body that is still being written; called
+    // True if a part that is not there may come yet, of a body that is still being written; called
     // from its loop. Empty: all are there.
     std::function<bool()> may_come = {};
   };

@@ -62,7 +62,7 @@ class DiskLoads {
   // With what it waits for. Nothing where it does not.
   void leave(LoadReader& reader, const RequestContext& request, const CacheView& found);
 
-  // Whether the parts of such a body are all there.
+  // True if the parts of such a body are all there.
   bool has_parts(const filter::Hash128& key, const LargeBody& body) const;
   // The body of an object that is on disk alone; null where there is no memory.
   std::unique_ptr<DiskBody> open(const DiskBody::Wanted& wanted, std::function<void()> on_more);

@@ -102,7 +102,7 @@ class Exchange final : public TransferReader, private LoadReader {
   // REQUIRES: called once.
   void start();
 
-  // Whether content of the request may be brought.
+  // Permission to bring content of the request.
   enum class Wish : std::uint8_t {
     kNow,
     kLater,  // want_content() tells when
@@ -138,7 +138,7 @@ class Exchange final : public TransferReader, private LoadReader {
   void answer(const LocalAnswer& answer);
   void look_at_found();
   void decide_stored();
-  // Whether the origin is asked first if this client may have it.
+  // True if the origin is asked first if this client may have it.
   bool ask_permission();
   void ask_for_absent();
 

@@ -11,7 +11,7 @@
 
 namespace encore::server {
 
-// Whether the request is for us: one of a forward listener that names no other host (ViewMaker), or
+// True if the request is for us: one of a forward listener that names no other host (ViewMaker), or
 // of a reverse listener's route that is ours.
 inline bool is_published(const RequestContext& request) {
   if (!request.is_forward()) return request.route->is_published();

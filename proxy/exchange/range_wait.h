@@ -44,7 +44,7 @@ class RangeWait {
 
   bool has_begun() const { return state_ != State::kNotYet; }
   bool may_wait() const { return state_ != State::kOver; }
-  // Whether it has waited for as long as it may (zero: no limit); look() gives up then.
+  // True if it has waited for as long as it may (zero: no limit); look() gives up then.
   bool loses_patience(Nanoseconds limit, MonotonicTime now);
 
  private:

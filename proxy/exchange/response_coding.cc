@@ -44,7 +44,7 @@ std::optional<std::string_view> short_content(const ResponseSource& source, std:
   return room;
 }
 
-// Whether a client holds a coded form of what a 304 speaks of, whose tag is the weak one.
+// True if a client holds a coded form of what a 304 speaks of, whose tag is the weak one.
 bool shows_weak_tag(const http::RequestHead& request, std::string_view etag) {
   bool shown = false;
   request.fields.for_each_member(FieldId::kIfNoneMatch, [&](std::string_view member) {

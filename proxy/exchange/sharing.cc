@@ -5,7 +5,7 @@
 namespace encore::server {
 namespace {
 
-// Whether it comes from where this client may not go.
+// True if it comes from where this client may not go.
 bool is_barred(const http::StoredMeta& meta, const RequestContext& request) {
   return meta.is(http::StoredMeta::kPrivateOrigin) &&
          !request.runtime->destinations.may_reach_private(request.client);

@@ -1,4 +1,4 @@
-// Whether a request may wait for what another one asks for, and whether what that brings answers
+// Decides if a request may wait for what another one asks for, and if what that brings answers
 // it. Pure, thread-compatible.
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace encore::server {
 
-// Whether what this request brings can be found by others, who may wait for it.
+// True if what this request brings can be found by others, who may wait for it.
 bool may_be_found(const RequestContext& request);
-// Whether others may wait for what this request brings, before its head is there, and it for
+// True if others may wait for what this request brings, before its head is there, and it for
 // others'. `unshared`: what is known of its key; `has_stored`: it has something to validate.
 // REQUIRES: may_be_found().
 bool may_lead(Inflight::Unshared unshared, bool has_stored);
-// Whether this request may wait for what another one brings: not where that, as fresh as it can be,
+// True if this request may wait for what another one brings: not where that, as fresh as it can be,
 // would be no answer to it. It may wait until that is stored. REQUIRES: may_lead().
 bool may_join(const RequestContext& request);
 
@@ -37,10 +37,10 @@ enum class Take : std::uint8_t {
   kAskAlone,    // nor would another's be one
   kOnceStored,  // it is no answer, but can be validated when it is stored
 };
-// Whether what another request's validation came to answers this one, which had `found`.
+// Decides if the result of another request's validation answers this one, which had `found`.
 Take may_take(const Validated& validated, const CacheView& found, const Asker& asker);
-// Whether another request's response answers this one: as the store would give it, now and without
-// asking.
+// Decides if another request's response answers this one: as the store would give it, now and
+// without asking.
 Take may_take(const SharedResponse& response, const Asker& asker);
 
 }  // namespace encore::server
