@@ -41,7 +41,7 @@ class PasswordChecks {
   // Under which a login is remembered: with the hash that it was checked against, so that another
   // password, or none, is another login.
   net::Digest id_of(const Login& login, const std::string& hash) const;
-  // Whether this login was found right lately.
+  // True if this login was found right lately.
   bool is_remembered(const net::Digest& id, MonotonicTime now);
 
   // One login with the hash of its name. Clients have their turns, one check each. `done` is called

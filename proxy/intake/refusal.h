@@ -16,7 +16,7 @@
 namespace encore::server {
 
 struct Refusal {
-  // Whether the connection may serve another request: it does for clients that may well ask next
+  // Tells if the connection may serve another request: it does for clients that may well ask next
   // for what they get, and ends with those that ask in vain.
   enum class Further : std::uint8_t { kEnds, kMayStay };
 

@@ -20,7 +20,7 @@ struct Revision {
 
 constexpr std::string_view kConnect = "CONNECT";
 
-// Whether a connection may be there at all.
+// Returns why a connection may not be there at all; empty: it may.
 std::string revoked_client(const Revision& revision) {
   const bool is_forward = revision.listener.mode == config::Mode::kForward;
   const bool may_use =
