@@ -39,7 +39,7 @@ class DestinationPolicy {
   // another proxy: of an address all, of a name that it is not this machine's.
   DestinationVerdict check_host(const net::Address& client, const std::string& host,
                                 std::uint16_t port) const;
-  // Whether `client` may be connected to `target`.
+  // Checks if `client` may be connected to `target`.
   DestinationVerdict check(const net::Address& client, const net::Address& target) const;
   // True if `client` may be connected to loopback and private addresses, and so receive objects
   // stored from there.

@@ -65,7 +65,7 @@ class Interception {
   // be used, an authority that is not good at `now`, hosts that it may not sign for.
   static Made create(const config::Intercept& intercept, const Interception* before, WallTime now);
 
-  // Whether a CONNECT is decrypted, as far as that is known before it is answered.
+  // Decides if a CONNECT is decrypted, as far as that is known before it is answered.
   Splice at_connect(const net::Address& client, std::string_view host, std::uint16_t port,
                     bool is_own, MonotonicTime now) const;
   // For a client that wants to speak TLS to this host (lower case), and HTTP/2 inside if it offers

@@ -156,7 +156,7 @@ class ServerGroup {
   const Options options_;
   std::vector<OriginServer> servers_;
   HashRing ring_;  // if the group is hashed
-  // Whether something is known against each. Behind pointers: atomics do not move.
+  // Flags: something is known against each. Behind pointers: atomics do not move.
   std::vector<std::unique_ptr<std::atomic<bool>>> suspect_;
   std::vector<std::shared_ptr<ServerCounters>> counters_;
   std::vector<std::shared_ptr<ServerCounters>> others_;  // null: it has series of its own
