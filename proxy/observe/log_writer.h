@@ -34,7 +34,7 @@ class LogWriter {
 
   // Opens `path` for appending; "-" is standard output. Errors: the file cannot be opened.
   static Result<std::unique_ptr<LogWriter>> open(const std::string& path);
-  // Whether open() would succeed. Makes nothing, and does not wait for a pipe's reader.
+  // Checks if open() would succeed. Makes nothing, and does not wait for a pipe's reader.
   static Result<void> check(const std::string& path);
   // Writes the waiting records, then closes the file. Records are lost if a pipe stays full for a
   // second or the disk is full.
