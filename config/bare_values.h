@@ -21,7 +21,7 @@ struct Assignment {
 // The one that the place lies in; nothing: it lies in none.
 std::optional<Assignment> assignment_at(std::string_view text, std::size_t place);
 
-// Whether a text is a value as it stands: a number, a date, true.
+// True if a text is a value as it stands: a number, a date, true.
 using IsValue = std::function<bool(std::string_view)>;
 // The value with quotes around what needs them, also within lists and tables. Nothing: it cannot be
 // read even so.

@@ -46,7 +46,7 @@ enum class ForwardedFields : std::uint8_t { kAuto, kOff, kXForwarded, kForwarded
 // Response to a TLS client whose requested name no certificate has.
 enum class UnknownName : std::uint8_t { kDefault, kRefuse };
 enum class TlsVersion : std::uint8_t { k12, k13 };
-// Whether TLS clients are asked for certificates.
+// Demand for certificates of TLS clients.
 enum class ClientVerify : std::uint8_t { kOff, kRequest, kRequire };
 
 // [[listen]]: one listening address.
