@@ -51,7 +51,7 @@ void check_cut(std::string_view bytes, std::size_t step, http::ParseStatus statu
   ENCORE_CHECK(cut == status, "cuts do not change the outcome");
 }
 
-// Whether there is nothing more to compare: the head is not complete, which Beast agrees with, or
+// True if there is nothing more to compare: the head is not complete, which Beast agrees with, or
 // with a fault that `is_known_difference`.
 inline bool is_settled(http::ParseStatus status, const http::ParseError& error,
                        const oracle::Head& other, bool is_known_difference) {

@@ -349,7 +349,7 @@ bool Channel::is_writable() const {
   return at.send_error != 0 || at.read_error != 0 || (at.ready && at.left() == 0);
 }
 
-// Whether there is something to read that the system does not tell of.
+// True if there is something to read that the system does not tell of.
 bool Channel::is_readable() const {
   const Secured& at = *secured_;
   return at.read_error != 0 || SSL_pending(at.ssl.get()) > 0 || BIO_ctrl_pending(at.in) > 0;

@@ -56,7 +56,7 @@ class Channel final : public Handler {
   ssize_t recv(std::span<char> into);
   // No more is sent; what was is, in time.
   void shut_down();
-  // Whether the system has all that was sent, and under TLS our close_notify behind it. Else want
+  // True if the system has all that was sent, and under TLS our close_notify behind it. Else want
   // to write, and ask again.
   bool say_end();
   bool has_sent_all() const;

@@ -64,12 +64,12 @@ int accept_connection(int listener);
 int connect_to_loopback(std::uint16_t port, int receive_buffer);
 // Closes so that the other side sees a reset.
 void close_with_reset(int descriptor);
-// Whether the network has ended the connection, and neither side. The system's loopback never does.
+// True if the network has ended the connection, and neither side. The system's loopback never does.
 bool was_broken(int descriptor);
-// Whether all that was sent has been read, as far as the system can tell: a server that ends an
+// True if all that was sent has been read, as far as the system can tell: a server that ends an
 // idle connection may cross a request on its way.
 bool was_heard(int descriptor);
-// Whether the other side had read when all that was sent to it was there, and has then sent what
+// True if the other side had read when all that was sent to it was there, and has then sent what
 // came from it last. As far as the system can tell.
 bool had_read_all(int descriptor);
 // The end of a connection by its other side: of its own half, or all.

@@ -324,7 +324,7 @@ class Round {
     }
   }
 
-  // Whether connections end because the proxy does: how it ended is the finding then.
+  // True if connections end because the proxy does: how it ended is the finding then.
   bool is_of_its_end(const Finding& finding) {
     static constexpr std::array<std::string_view, 4> kKinds = {"lost", "cut", "purge", "hang"};
     if (std::ranges::find(kKinds, finding.kind) == kKinds.end()) return false;

@@ -42,7 +42,7 @@ class Oracle {
   // Sets what the body must be. False where the answer makes no sense, so that it ends here.
   bool judge_head(const Request& request, Answer& answer);
   bool judge_content(const Request& request, Answer& answer, std::string_view bytes);
-  // Whether one more answer may be missing: the proxy has cut so many readers for their memory.
+  // True if one more answer may be missing: the proxy has cut so many readers for their memory.
   bool may_be_cut() { return ++lost_ <= world_.readers_cut; }
   // True for at most as many connections as the proxy has revoked.
   bool may_be_revoked() { return ++unanswered_ <= world_.connections_revoked; }
@@ -53,13 +53,13 @@ class Oracle {
   struct Case {
     const Request& request;
     Answer& answer;
-    // Whether the response was made for this very request.
+    // True if the response was made for this very request.
     bool direct() const { return answer.event->request.get() == &request; }
     // The rule that it was stored by; null: none.
     const Rule* maker() const {
       return answer.event->request == nullptr ? nullptr : answer.event->rule;
     }
-    // Whether that overrides it.
+    // True if that overrides it.
     bool ignores(std::string_view what) const {
       return maker() != nullptr && maker()->ignores(what);
     }

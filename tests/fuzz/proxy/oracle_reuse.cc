@@ -178,8 +178,8 @@ double Oracle::lifetime_by_origin(const Case& at, const Directives& merged) cons
 }
 
 // Stale by `beyond` seconds: does somebody who may allow that? A response that was never fresh is
-// validated before every use, unless its origin itself allows more: neither a request nor a window
-// of the configuration or of a rule does, but where a rule has said how long it is fresh.
+// validated before every use, unless its origin itself allows more. Neither a request nor a window
+// of the configuration or of a rule does, unless a rule has said how long it is fresh.
 bool Oracle::is_staleness_allowed(const Case& at, const Directives& merged,
                                   const Staleness& staleness) const {
   const Rule* const rule = at.maker();

@@ -69,7 +69,7 @@ class Origin final : public Handler {
   int listener() const noexcept { return listener_; }
   // Ends the connections that it has, whatever they are at.
   void set_mood(Mood mood);
-  // Whether it holds a request back just now, or is at an answer.
+  // Counts connections that hold a request back just now, or are at an answer.
   std::size_t busy() const noexcept { return busy_; }
   void on_ready(std::uint32_t events) override;
   // Notes of each last answer of a connection whether the proxy has read all of it by now.

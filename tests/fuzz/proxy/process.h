@@ -44,9 +44,9 @@ class Process {
   bool take_rules(const World& world);
   // Asks it to end, or waits for that; what is wrong with how it ended, if anything.
   std::string stop(double seconds);
-  // Whether it logs requests, in Accounts' form; and the log. It is whole when the process has
-  // ended.
+  // True if it logs requests, in Accounts' form.
   bool has_log() const;
+  // Returns the log. It is whole when the process has ended.
   std::string log() const;
   // The page of its metrics, and the sum of all series of a name on such a page.
   std::string metrics() const;
@@ -59,7 +59,7 @@ class Process {
   std::string listeners(const Options& options, const World& world) const;
   std::string said() const;
   void write_config(const World& world);
-  // Whether it has taken over so many configurations by now; waits a while for that.
+  // True if it has taken over so many configurations by now; waits a while for that.
   bool await_reloads(std::uint64_t wanted) const;
   std::uint64_t reloads() const;
 

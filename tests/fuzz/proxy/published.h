@@ -11,7 +11,7 @@ namespace encore::proxyfuzz {
 class Published {
  public:
   virtual ~Published() = default;
-  // Whether one of so many requests is for what is published.
+  // True if one of so many requests is for what is published.
   virtual bool is_due(Random& random) = 0;
   // Sets what is asked for: own_path, method and fields.
   virtual void compose(Random& random, Request& request) = 0;

@@ -71,18 +71,19 @@ struct Rule {
   int static_status = 0;
   std::string static_body;
 
-  // Whether a redirection to another host is followed.
+  // True if a redirection to another host is followed.
   bool follows_to(std::string_view host) const { return follows && is_match(follow_hosts, host); }
   bool waits() const { return !content_type.empty(); }
-  // Whether a body of so many bytes may be stored by its `admission`.
+  // True if a body of so many bytes may be stored by its `admission`.
   bool admits(std::uint64_t bytes) const;
   bool answers() const { return deny != 0 || redirect_status != 0 || static_status != 0; }
   bool ignores(std::string_view what) const;
-  // Whether a line of an answer comes from it, and whether those of a name go.
+  // True if a line of an answer comes from it.
   bool says(const Field& line) const;
+  // True if it removes the lines of a name.
   bool takes(std::string_view name) const;
   bool edits_answers() const { return !response_set.empty() || !response_remove.empty(); }
-  // Whether what is at the path is one object with all that has its SHA-256.
+  // True if the content at the path is one object with all that has its SHA-256.
   bool keys_by_digest(std::string_view path) const {
     return by_digest && path.find(kDigest) != std::string_view::npos;
   }

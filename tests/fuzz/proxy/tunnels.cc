@@ -392,7 +392,7 @@ double Tunnels::still_for(const Side& at, const OtherEnding& when) const {
   return when.at - moved;
 }
 
-// Whether the proxy may have ended it because nothing moved: for its time, or for half of a drain.
+// True if the proxy may have ended it because nothing moved: for its time, or for half of a drain.
 bool Tunnels::may_be_idle(const Side& at, Seen seen) const {
   const auto endings = other_endings(at.descriptor);
   if (!endings) return may_be_silent(at);

@@ -32,7 +32,7 @@ class Tunnels final : public Handler {
   void note_gone(const Request& request, std::size_t unsent);
   // The client's connection takes no more of its bytes, though some that came may be left to read.
   void note_broken(const Request& request, std::size_t unsent);
-  // Whether the server of some tunnel may have failed since then: that of `request` among them.
+  // True if the server of some tunnel may have failed since then: that of `request` among them.
   bool may_have_failed(const Request& request) const;
   // An answer other than a tunnel.
   void judge_refusal(const Request& request, const Answer& answer);
@@ -80,7 +80,7 @@ class Tunnels final : public Handler {
   void remove(std::uint64_t number);
   void fault(const Side& at, const std::string& what);
   bool pair(Side& at, std::uint64_t number);
-  // Whether something else than its two ends may have ended it.
+  // True if something else than its two ends may have ended it.
   bool may_be_cut(const Side& at) const;
   // How an end sees that its tunnel is over.
   enum class Seen : std::uint8_t { kEnd, kBreak };

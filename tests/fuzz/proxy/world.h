@@ -40,7 +40,7 @@ struct Selecting {
 int user_of(const Fields& request);
 Selecting selecting_of(const Fields& request);
 
-// Whether a and b agree in the field `name` of a Vary.
+// True if a and b agree in the field `name` of a Vary.
 bool same_selecting(const Selecting& a, const Selecting& b, std::string_view name);
 
 struct Url;
@@ -341,7 +341,7 @@ class World {
   // Requests that listener 1 refuses.
   std::string denied_path;                   // a glob; empty: nothing
   std::vector<std::string> allowed_methods;  // none: all are allowed
-  // Whether the servers of the origin come and go; then none of them ends a connection otherwise.
+  // True if the servers of the origin come and go; then none of them ends a connection otherwise.
   bool has_servers = false;
   // One of them failed a request last.
   double last_failure = -1e9;
