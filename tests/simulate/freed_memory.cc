@@ -1,6 +1,8 @@
 // Deleted memory is overwritten, so that its later use is found without a sanitizer, which does
-// this itself where there is one. glibc's M_PERTURB does not reach the memory that its caches of a
-// thread take, which is nearly all that is small, and writes all of what is large, twice.
+// this itself where there is one.
+//
+// glibc's M_PERTURB does not reach the memory that its caches of a thread take, which is nearly all
+// that is small, and writes all of what is large, twice.
 //
 // Objects of the size of a connection wait before their memory is used again: a use of one that has
 // just gone reads nothing sensible, and a write to one ends the run.

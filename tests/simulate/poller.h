@@ -79,7 +79,7 @@ class Poller {
   void run_wake() { wake_(); }
   // Asks for a turn as soon as there may be work: now, or at the next time.
   void ask_for_turn();
-  // Whether or not anything is ready: the loop has work of its own.
+  // Polls again even if nothing is ready: the loop has work of its own.
   void ask_for_another() { another_ = true; }
   std::int64_t wake_at = -1;
   std::uint32_t number = 0;

@@ -77,11 +77,11 @@ class System final : public PolledSystem {
   ssize_t read_eventfd(int descriptor, std::uint64_t* count);
   ssize_t write_eventfd(int descriptor, std::uint64_t count);
 
-  // Whether it was the network that ended the connection. For what the world knows.
+  // True if it was the network that ended the connection. For what the world knows.
   bool was_broken(int descriptor) const;
-  // Whether all that was sent has been read by the other side, when it closed if it has.
+  // True if all that was sent has been read by the other side, when it closed if it has.
   bool was_heard(int descriptor) const;
-  // Whether the other side has read when all that was sent to it had arrived, before it began to
+  // True if the other side has read when all that was sent to it had arrived, before it began to
   // send what has come from it last.
   bool had_read_all(int descriptor) const;
   // Each call of the other side that ended its half of the connection, or all.
