@@ -227,12 +227,10 @@ class Exchange final : public TransferReader, private LoadReader {
   ResponseCoding coding_;
   ResponseContent content_;
   std::string trailers_;                            // the stored object's
-  std::shared_ptr<const SharedResponse> response_;  // source of what is being sent, if from a
-                                                    // transfer
-  std::shared_ptr<const UnstoredHead> unstored_;    // head that a validation made, if it is not in
-                                                    // the object itself
-  std::string private_lines_;                       // lines of a validation's answer to this
-                                                    // request
+  std::shared_ptr<const SharedResponse> response_;  // the one that is being sent, if any
+  std::shared_ptr<const UnstoredHead>
+      unstored_;               // made by a validation, if not in the object itself
+  std::string private_lines_;  // in a validation's answer to this request
   http::VariantKeys variants_;
   http::CacheStatus cache_status_;
   RequestRecord record_;
