@@ -20,7 +20,7 @@ struct Neighbour {
   std::string ca_file = {};                           // for https; empty: the system's certificates
   net::Resolver::Options names = {};                  // how its name is looked up
   std::uint64_t bytes_max = 0;                        // more are not taken
-  std::string bound_by = {};                          // name of the limit, for the message
+  std::string bound_by = {};                          // source of the limit, for the message
   Nanoseconds silence_max = std::chrono::seconds(5);  // until it is connected, and between reads
   Nanoseconds time_max = std::chrono::seconds(60);    // for all
 };

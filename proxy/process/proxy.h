@@ -49,8 +49,7 @@ class Proxy {
     MonotonicTime started{};                     // by the kernel's clock
     std::string instance;                        // tells the proxies of one chain apart, in Via
     std::uint32_t workers = 1;                   // at least one
-    std::vector<net::Address> own = {};          // addresses of this process in addition to its
-                                                 // listeners
+    std::vector<net::Address> own = {};          // this process' addresses, without its listeners'
     cache::Observer* observer = nullptr;         // observes decisions; borrowed; null: none
     std::unique_ptr<LogWriter> access_log = {};  // null: none
     std::unique_ptr<disk::Disks> disks = {};     // null: none
