@@ -267,8 +267,7 @@ class World final : public FetchKeeper,
   bool draining = false;
   std::function<bool()> relieve;  // called if there is no memory; empty: nothing can be done
   int waits_for_room = 0;
-  std::function<void(const cache::Event&)> on_decision;  // gets those of the kernel; empty: nobody
-                                                         // looks
+  std::function<void(const cache::Event&)> on_decision;  // the kernel's; empty: nobody looks
 
  private:
   std::unique_ptr<TransferHome::Turn> turn_;
