@@ -53,8 +53,7 @@ struct Request {
   std::string own_path;        // path of what the proxy publishes itself; empty: it is the origin's
   std::string query;           // the target's, without its '?'
   std::string object;          // part of it that tells objects of the URL apart
-  std::string spelling;        // spelling of the path in the target, if it is another than the
-                               // URL's
+  std::string spelling;        // the target's path, if another than the URL's
   std::string client;          // its address, as far as the proxy can know it; empty: of no concern
   std::string named_client;    // and as it says itself, or whom it trusts; empty: nothing
   int listener = 0;            // which of the proxy's it came to
