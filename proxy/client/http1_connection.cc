@@ -256,23 +256,9 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   if (services_.runtime->logs_response_fields) {
     reply.record.response_fields = std::string_view(text).substr(0, fields_bytes);
   }
-  if (is_gone) {
-    set_unsent(reply.record);
-  } else {
-    send_refusal(text, reply.record);
-  }
+  if (is_gone) set_unsent(reply.record);
   services_.intake.record(reply, refused);
-}
-
-// Counts what the client has taken of it, if it has gone.
-void Http1Connection::send_refusal(const std::string& text, RequestRecord& record) {
-  const bool is_next = !replies_.is_pending();
-  const std::uint64_t before = stream_.bytes_written();
-  replies_.send(text);
-  if (!is_next || !is_closed()) return;
-  record.sent_bytes = std::min<std::uint64_t>(text.size(), stream_.bytes_written() - before);
-  const std::uint64_t missing = text.size() - record.sent_bytes;
-  record.body_bytes -= std::min(record.body_bytes, missing);
+  if (!is_gone) replies_.send(std::move(text));
 }
 
 // Goes on at the end of this turn or in the next (schedule), or with the next share

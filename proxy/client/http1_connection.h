@@ -115,7 +115,6 @@ class Http1Connection final : public ClientConnection,
   void open(Intake::Tunnel& tunnel);
   // `view` is of the request that is refused; null: there is none, and the connection ends.
   void refuse(const Refusal& refusal, const RequestView* view = nullptr);
-  void send_refusal(const std::string& text, RequestRecord& record);
   void end_unfinished_head();
   void pump_replies();
   void start_next();

@@ -79,12 +79,10 @@ void TunnelExchange::pump_head() {
       if (origin_ != nullptr) {
         open();
       } else {
-        record_refusal();
         carrier_.on_stream_end(After::kClose);
       }
       return;
     case Http1Writer::Status::kDead:
-      if (refusal_.status != 0) record_refusal();
       record(Outcome::kClientAborted, 0, sent_bytes(), "reset");
       carrier_.on_stream_end(After::kAbort);
       return;
@@ -135,7 +133,6 @@ After TunnelExchange::after_cut() const {
 void TunnelExchange::on_gone(const ClientGone& why) {
   const int answered = is_switched() ? 101 : 200;
   const bool is_answered = tunnel_ != nullptr || answer_ == Answer::kGiven;
-  if (refusal_.status != 0) record_refusal();
   record(why.outcome, is_answered ? answered : 0, sent_bytes(), why.detail);
   connector_.reset();
   if (origin_ != nullptr && origin_->is_open()) origin_->close();
@@ -152,17 +149,10 @@ void TunnelExchange::refuse(const TunnelRefusal& refusal) {
   reply.head += connection_field(http::Version::kHttp11, false);
   reply.head += kHeadEnd;
   reply.head += reply.body;
-  refusal_ = refusal;
   refusal_bytes_ = reply.body.size();
-  refusal_text_bytes_ = reply.head.size();
+  record(refusal.outcome, refusal.status, reply.head.size(), refusal.detail);
   head_.add_text(std::move(reply.head));
   pump_head();
-}
-
-// With what its client has taken of it. That it was refused counts, whether the client waits for
-// the answer or not.
-void TunnelExchange::record_refusal() {
-  record(refusal_.outcome, refusal_.status, sent_bytes(), refusal_.detail);
 }
 
 void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes,
@@ -174,9 +164,7 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes,
   entry.started = started_;
   entry.status = status;
   entry.sent_bytes = bytes;
-  // The content is the end of what was sent.
-  const std::uint64_t missing = refusal_text_bytes_ - std::min(refusal_text_bytes_, bytes);
-  entry.body_bytes = refusal_bytes_ - std::min(refusal_bytes_, missing);
+  entry.body_bytes = refusal_bytes_;
   if (!visit_.address.empty()) entry.visit = &visit_;
   if (origin_ != nullptr) entry.taken_bytes = origin_->bytes_written() - origin_bytes_;
   entry.first_byte = first_byte_;

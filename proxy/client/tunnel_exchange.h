@@ -52,7 +52,6 @@ class TunnelExchange {
   void open();
   void on_ended(net::TunnelOutcome outcome);
   void refuse(const TunnelRefusal& refusal);
-  void record_refusal();
   void record(Outcome outcome, int status, std::uint64_t bytes, std::string_view detail = {});
   std::uint64_t sent_bytes() const;
   bool is_switched() const { return place_ != nullptr; }
@@ -72,10 +71,8 @@ class TunnelExchange {
   Http1Writer head_;
   std::unique_ptr<net::Tunnel> tunnel_;
   OriginVisit visit_;
-  std::uint64_t origin_bytes_ = 0;        // that were written to the origin before the client's
-  TunnelRefusal refusal_;                 // status 0: there is none
-  std::uint64_t refusal_bytes_ = 0;       // content bytes of our own answer
-  std::uint64_t refusal_text_bytes_ = 0;  // with its head
+  std::uint64_t origin_bytes_ = 0;   // written to the origin before the client's
+  std::uint64_t refusal_bytes_ = 0;  // of the content of our own response
   Nanoseconds first_byte_{-1};
   enum class Answer : std::uint8_t { kDue, kGiven } answer_ = Answer::kDue;
   enum class Record : std::uint8_t { kDue, kMade } record_ = Record::kDue;

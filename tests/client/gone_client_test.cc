@@ -126,19 +126,5 @@ TEST_CASE("hits that are gathered are counted as their socket takes them", "[cli
   }
 }
 
-TEST_CASE("a refusal whose client has gone is counted without bytes", "[client][connection]") {
-  ClientWorld world(config::Mode::kForward);
-  Client client(world);
-  SECTION("of what is no request") { client.say("GET /a HTTP/1.1\r\n\r\n"); }
-  SECTION("of a tunnel") { client.say("CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n"); }
-  client.reset();
-  world.run_until([&] { return world.connections() == 0; });
-  CHECK(world.records() == 1);
-  // That it was refused counts all the same.
-  CHECK(world.ended_as(Outcome::kClientAborted) == 0);
-  CHECK(world.world.stats.bytes_to_clients.get() == 0);
-  CHECK(world.world.stats.body_bytes() == 0);
-}
-
 }  // namespace
 }  // namespace encore::server

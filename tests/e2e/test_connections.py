@@ -407,6 +407,8 @@ class HastyOrigin:
         self.read_on = threading.Event()
         case.addCleanup(self.read_on.set)
         self.listener = socket.create_server(("127.0.0.1", 0))
+        # Some kernels would take all of the large head.
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
         case.addCleanup(self.listener.close)
         threading.Thread(target=self._accept, daemon=True).start()
