@@ -142,6 +142,7 @@ struct Intercept {
   Nanoseconds reject_first = std::chrono::minutes(1);  // no effect beyond reject_memory
   Nanoseconds reject_memory = std::chrono::hours(1);
   Nanoseconds hello_wait = std::chrono::seconds(1);
+  bool http2 = false;
   bool is_on() const { return !ca_certificate.empty() && !hosts.empty(); }
   friend bool operator==(const Intercept&, const Intercept&) = default;
 };

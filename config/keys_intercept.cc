@@ -84,6 +84,12 @@ constexpr std::array kInterceptKeys = {
                 "it would be without us: it speaks another protocol than TLS, in which servers "
                 "begin.",
          .range = {.min = 1e8, .max = 60 * kSecond}}),
+    bound<&Intercept::http2>(
+        {.name = "http2",
+         .kind = Kind::kBool,
+         .doc = "Offer HTTP/2 to clients inside of a `CONNECT`, if `http2` of the listener is on. "
+                "Browsers close a second connection that they do not need, which then counts as a "
+                "refusal of the certificate."}),
 };
 
 }  // namespace

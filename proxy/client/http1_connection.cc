@@ -220,7 +220,8 @@ bool Http1Connection::handle_request(std::string_view head_bytes) {
 
 void Http1Connection::open(Intake::Tunnel& tunnel) {
   if (tunnel.is_decrypted) {
-    const bool takes_http2 = services_.runtime->takes_http2(listener_.index);
+    const bool takes_http2 = services_.runtime->config.intercept.http2 &&
+                             services_.runtime->takes_http2(listener_.index);
     interceptor_.reset(new Interceptor(services_.intercept, *this, stream_,
                                        std::move(tunnel.request),
                                        takes_http2 ? InsideHttp2::kOn : InsideHttp2::kOff));

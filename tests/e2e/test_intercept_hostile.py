@@ -83,7 +83,7 @@ class Spliced(InterceptCase):
     def test_who_offers_the_older_http_alone_is_decrypted(self):
         origin = self.start_origin()
         encore = self.proxy(origin)
-        for offered in (["http/1.0"], ["h3", "http/1.0"], ["http/1.0", "http/1.1"]):
+        for offered in (["http/1.0"], ["h2", "http/1.0"], ["http/1.0", "http/1.1"]):
             context = self.trusting()
             context.set_alpn_protocols(offered)
             client = self.inside(encore, origin, context=context)

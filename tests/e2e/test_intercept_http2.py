@@ -10,6 +10,16 @@ from origin import fresh
 
 
 class InsideHttp2(InterceptCase):
+    def proxy(self, *origins, intercept=None, **sections):
+        return super().proxy(*origins, intercept={"http2": True, **(intercept or {})}, **sections)
+
+    def test_it_is_not_offered_unless_the_configuration_says_so(self):
+        origin = self.start_origin()
+        encore = self.proxy(origin, intercept={"http2": False})
+        client = self.inside(encore, origin, self.offering("h2", "http/1.1"))
+        self.assertEqual("http/1.1", client.sock.selected_alpn_protocol())
+        self.assertEqual(b"packages", client.get("/one").body)
+
     def offering(self, *protocols):
         context = self.trusting()
         context.set_alpn_protocols(protocols)
