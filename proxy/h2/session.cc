@@ -390,8 +390,10 @@ void Session::on_content_begun(Stream& stream, std::uint32_t bytes) {
   send_window_ -= bytes;
   if (stream.content_left != Stream::kOpenEnd) stream.content_left -= bytes;
   stream.sent_bytes += kFrameHeaderBytes + bytes;
-  if (bytes < kWorkBytes) return;
-  allowances_.add_work();
+  // A short frame that leaves room in the windows is a short message, as those of gRPC. One that
+  // uses up a window may be short because the peer opens it by a few bytes at a time.
+  if (bytes < kWorkBytes && (stream.send_window <= 0 || send_window_ <= 0)) return;
+  if (bytes >= kWorkBytes) allowances_.add_work();
   windows_due_ = std::min(windows_due_ + kWindowsForFrame, kWindowsDueMax);
 }
 

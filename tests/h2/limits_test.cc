@@ -223,6 +223,23 @@ TEST_CASE("windows may open long after the content, a little at a time", "[h2][l
   check_flood(peer, Allowance::kWindow);
 }
 
+TEST_CASE("windows may open for short messages", "[h2][limits]") {
+  Peer peer;
+  TextSource source(std::string(10000, 'x'));
+  source.available = 0;
+  peer.greet().give(headers(1, get()));
+  peer.session.respond(1, "HTTP/1.1 200 OK\r\n", Framing::kOpen, &source);
+  peer.take();
+  for (std::size_t sent = 10; sent <= 10000; sent += 10) {
+    source.available = sent;
+    peer.session.resume(1);
+    peer.take();
+    peer.give(window(1, 10) + window(0, 10));
+  }
+  CHECK_FALSE(peer.end);
+  CHECK(peer.content(1).size() == 10000);
+}
+
 TEST_CASE("a header block has a limit of CONTINUATIONs", "[h2][limits][cve-2024-28182]") {
   for (const int count : {8, 9}) {
     Peer peer;
