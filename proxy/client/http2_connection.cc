@@ -20,23 +20,16 @@ namespace {
 constexpr std::size_t kPartsMax = 64;
 // The second step of a drain waits no longer for a client that does not acknowledge the first.
 constexpr Nanoseconds kDrainPatience = std::chrono::seconds(1);
-// Fields of a list that is still decoded: cookies come in crumbs, and what is a little too large is
-// to get its 431.
-constexpr std::size_t kFieldsFactor = 4;
-constexpr Nanoseconds kNoLimit = std::chrono::hours(24 * 365);
 
 bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && time >= limit; }
-
-Nanoseconds or_none(Nanoseconds limit) { return limit.count() == 0 ? kNoLimit : limit; }
 
 h2::Options options_of(const Runtime& runtime, const ListenerContext& listener,
                        const ClientIdentity& identity) {
   const config::Timeouts& timeouts = runtime.config.timeouts;
   h2::Options options;
-  options.head_bytes_max = runtime.head_limits.head_bytes_max;
-  options.fields_max = std::max(options.fields_max, kFieldsFactor * runtime.head_limits.fields_max);
-  options.stall_time = or_none(timeouts.client_write);
-  options.head_time = or_none(timeouts.client_header);
+  options.limit_heads(runtime.head_limits.head_bytes_max, runtime.head_limits.fields_max);
+  options.stall_time = h2::time_limit(timeouts.client_write);
+  options.head_time = h2::time_limit(timeouts.client_header);
   options.has_absolute_form =
       listener.mode == config::Mode::kForward && identity.inside() == nullptr;
   return options;

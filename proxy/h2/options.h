@@ -1,6 +1,7 @@
 // Limits of a session, and the counters that it keeps. Thread-compatible.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -44,7 +45,19 @@ struct Options {
   bool has_absolute_form = false;
   // Servers: extended CONNECT (RFC 8441).
   bool takes_protocols = true;
+
+  // Takes over the limits of heads as text. More fields are decoded than those allow: cookies come
+  // in crumbs, and a list that is a little too large gets its 431.
+  void limit_heads(std::size_t bytes, std::size_t fields) {
+    head_bytes_max = bytes;
+    fields_max = std::max(fields_max, 4 * fields);
+  }
 };
+
+// Returns a configured limit as the session takes it. There 0 means none.
+constexpr Nanoseconds time_limit(Nanoseconds configured) {
+  return configured.count() == 0 ? std::chrono::hours(24 * 365) : configured;
+}
 
 inline constexpr std::uint64_t kStallBytes = 1024;
 

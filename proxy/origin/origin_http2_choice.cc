@@ -10,22 +10,17 @@ namespace {
 // A server sends more than a client may: what is a flood of one client is what a hundred calls of a
 // service say (docs/decisions/0476).
 constexpr std::uint32_t kAllowanceFactor = 10;
-constexpr std::size_t kFieldsFactor = 4;
-constexpr Nanoseconds kNoLimit = std::chrono::hours(24 * 365);
-
-Nanoseconds or_none(Nanoseconds limit) { return limit.count() == 0 ? kNoLimit : limit; }
 
 h2::Options options_of(const Runtime& runtime) {
   const config::Timeouts& timeouts = runtime.config.timeouts;
   h2::Options options;
   options.streams_max = runtime.config.upstream.http2_streams;
-  options.head_bytes_max = runtime.head_limits.head_bytes_max;
-  options.fields_max = std::max(options.fields_max, kFieldsFactor * runtime.head_limits.fields_max);
+  options.limit_heads(runtime.head_limits.head_bytes_max, runtime.head_limits.fields_max);
   options.has_streams_apart = true;
   // One whose server reads none of its content ends alone.
-  options.stall_time = or_none(timeouts.origin_idle);
+  options.stall_time = h2::time_limit(timeouts.origin_idle);
   options.stalled_streams_max = UINT32_MAX;
-  options.head_time = or_none(timeouts.origin_response);
+  options.head_time = h2::time_limit(timeouts.origin_response);
   options.allowance_factor = kAllowanceFactor;
   return options;
 }
