@@ -267,6 +267,7 @@ Server::End Server::run() {
       "{} client connections are allowed, {} of one client, with {} of its requests under way",
       allowed, client_limit(*limits.connections_per_client, allowed),
       client_limit(*limits.transfers_per_client, allowed));
+  watch_disks();  // an end before the first tick would leave out that a disk was emptied
   log::info("ready: {} workers, seed fingerprint {}", proxy_->workers().size(),
             filter::fingerprint(proxy_->shared().identity_seed));
   loop_->run();
@@ -380,12 +381,16 @@ Result<void> Server::try_reload() {
   return {};
 }
 
-// Work that no request waits for, in small steps.
-void Server::tick() {
-  proxy_->tick();
+void Server::watch_disks() {
   if (const disk::Disks* const disks = proxy_->shared().disks.get()) {
     disk_watch_.look(disks->statistics(), config().admission.policy == config::Policy::kProbation);
   }
+}
+
+// Work that no request waits for, in small steps.
+void Server::tick() {
+  proxy_->tick();
+  watch_disks();
   write_journal(journal_.get(), journal_log_.get());
   const MonotonicTime now = loop_->now();
   watch_.look(now);

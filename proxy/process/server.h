@@ -98,6 +98,7 @@ class Server final : private Administered {
   void reload();
   Result<void> try_reload();
   void tick();
+  void watch_disks();
   void load_state();
   Result<void> adopt_from(const StartOrders::AdoptFrom& neighbour);
   void save_state(net::Loop::Function done);
