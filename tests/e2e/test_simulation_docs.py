@@ -1,9 +1,10 @@
 """The examples of the documents, and those of every --help, print what they are said to print.
 
-In each ```console block of docs/SIMULATION.md, docs/FILTER-THEORY.md, docs/TUNE.md and README.md
-the lines after "$ " are run, in their order and in one directory. The lines after them must equal
-standard output, to the byte except blank lines at the end. A line "..." stands for any lines. A
-command must exit with 0 unless "$ echo $?" says otherwise. Parts that vary:
+In each ```console block of docs/SIMULATION.md, docs/FILTER-THEORY.md, docs/TUNE.md, README.md and
+the transcripts (the complete output where pages shorten it), the lines after "$ " are run, in their
+order and in one directory. The lines after them must equal standard output, to the byte except blank
+lines at the end. A line "..." stands for any lines. A command must exit with 0 unless "$ echo $?"
+says otherwise. Parts that vary:
 
 - 127.0.0.1:3128, the proxy's address, is replaced by one with a free port.
 - `drive` and `verify`: their figures depend on the port of the origin, which is part of the keys, and
@@ -29,6 +30,7 @@ from terminal import Terminal
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(__file__).parent / "data"
+TRANSCRIPTS = pathlib.Path(__file__).parent / "transcripts"
 PROXY = "127.0.0.1:3128"
 VARIES = re.compile(r"encore-sim (drive|verify)\b")
 
@@ -170,10 +172,16 @@ class Examples(Case):
                 self.run_example(Example(line, "--help"))
 
     def test_those_of_the_simulation(self):
-        self.assertGreater(self.run_document(ROOT / "docs" / "SIMULATION.md"), 20)
+        self.assertGreater(self.run_document(ROOT / "docs" / "SIMULATION.md"), 10)
+
+    def test_the_transcript_of_the_simulation(self):
+        self.assertGreater(self.run_document(TRANSCRIPTS / "encore-sim.md"), 20)
 
     def test_those_of_the_theory(self):
-        self.assertGreater(self.run_document(ROOT / "docs" / "FILTER-THEORY.md"), 15)
+        self.assertGreater(self.run_document(ROOT / "docs" / "FILTER-THEORY.md"), 7)
+
+    def test_the_transcript_of_the_theory(self):
+        self.assertGreater(self.run_document(TRANSCRIPTS / "theory.md"), 15)
 
     def test_those_of_the_how_to(self):
         self.assertGreater(self.run_document(ROOT / "docs" / "TUNE.md"), 1)
