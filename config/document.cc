@@ -10,36 +10,24 @@ namespace {
 constexpr std::string_view kIntroduction =
     R"(# Configuration
 
-Made from the schema by `./dev docs`; a test compares the two. Do not edit by hand.
+`./dev docs` generates this page from the schema. Do not edit it.
 
-`encore --config FILE` reads a [TOML](https://toml.io) file. Every key has a default but those marked
-*required*, and so the file itself is optional. `--set section.key=value` sets a key after the file
-was read, as often as needed:
+`encore --config FILE` reads a [TOML](https://toml.io) file. It is optional: every key that is not *required* has a
+default. `--set section.key=value` sets keys after the file is read:
 
 ```sh
 encore --set cache.memory=1GiB --set forward.connect_ports=443,8443 --set listen.0.address=127.0.0.1:8080
 encore --set listen.0.mode=reverse --set origin.0.servers=http://127.0.0.1:8000
 ```
 
-- Elements of `[[listen]]`, `[[origin]]`, `[[rule]]` and `[[disk]]` are counted from 0; the next number makes a new one.
-- Lists may be written with commas, or as TOML: `'["10.0.0.0/8", "::1"]'`.
+- Elements of `[[listen]]`, `[[origin]]`, `[[rule]]` and `[[disk]]` are counted from 0; the next number adds one.
+- Lists are written with commas or as TOML: `'["10.0.0.0/8", "::1"]'`.
 - Bytes: `"4096"`, `"64KiB"`, `"1.5GiB"`, `"10MB"`. Durations: `"250ms"`, `"90s"`, `"2h"`, `"7d"`.
-- `encore --check-config` says whether the config is good, and what follows from it: the filter's
-  size and false-positive rates, the effective limits. `encore --dump-config` prints every key.
-- Every fault is reported, as `file:line:column: key: what is wrong, what is accepted`; the program
-  then ends with status 2, or goes on with the config that it has when it was asked to reload.
-- SIGHUP reads the file again, all or nothing: a reload that would change a key marked *restart* is
-  refused with a message that names it, and the config in force stays.
+- `encore --check-config` checks the configuration and prints derived values. `encore --dump-config` prints a complete
+  file with all keys.
+- Errors name file, line, column, key, fault and accepted values, and end the program with status 2.
+- SIGHUP reloads the file, all or nothing. A reload that changes a key marked *restart* is refused.
 
-)";
-
-constexpr std::string_view kWholeFile =
-    R"(## The whole file
-
-All keys with their defaults, as `encore --dump-config` prints them, but for those of `[[rule]]` and
-`[[disk]]`:
-
-```toml
 )";
 
 std::string escaped(std::string_view text) {
@@ -78,11 +66,7 @@ std::string document_config() {
   std::string text(kIntroduction);
   Config defaults;
   for (const auto& section : schema()) text += section_text(section, defaults);
-  text += kWholeFile;
-  defaults.disk.clear();  // required keys of a disk have no default
-  defaults.rule.clear();
-  text += dump_config(defaults);
-  return text + "```\n";
+  return text;
 }
 
 }  // namespace encore::config

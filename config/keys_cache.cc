@@ -16,131 +16,115 @@ constexpr std::array<std::string_view, 3> kSwitches = {"auto", "on", "off"};
 constexpr std::array<std::string_view, 3> kSetCookie = {"strip", "refuse", "store"};
 
 constexpr std::array kCacheKeys = {
-    bound<&Cache::memory_bytes>({.name = "memory",
-                                 .kind = Kind::kBytes,
-                                 .doc = "Memory for stored objects, all told: keys, heads, bodies, "
-                                        "index. The filter and connections come on top. A reload "
-                                        "can lower it, which evicts in steps, or raise it to eight "
-                                        "times its value at the start, and to 10GiB in any case; "
-                                        "more needs a restart.",
-                                 .range = {.min = 64.0 * kKiB, .max = 64.0 * kTiB}}),
+    bound<&Cache::memory_bytes>(
+        {.name = "memory",
+         .kind = Kind::kBytes,
+         .doc = "Memory for cached objects with keys, heads, bodies and index; filter and "
+                "connections come on top. A reload may lower it, or raise it to 10GiB or eight "
+                "times its value at the start.",
+         .range = {.min = 64.0 * kKiB, .max = 64.0 * kTiB}}),
     bound<&Cache::shards>({.name = "shards",
                            .kind = Kind::kInteger,
-                           .doc = "Parts of the cache, each under its own lock with its own pair "
-                                  "of filters.",
+                           .doc = "Parts of the cache, each with a lock and a pair of filters.",
                            .range = {.min = 1, .max = 256},
                            .power_of_two = true,
                            .apply = Apply::kRestart}),
-    bound<&Cache::eviction>({.name = "eviction",
-                             .kind = Kind::kChoice,
-                             .doc = "What leaves a full cache. `sieve`, `lru` and `fifo` keep "
-                                    "nothing beside an entry; `lfu`, `gdsf` and `lhd` keep 24 "
-                                    "bytes for each, `w-tinylfu` 16 to 32; `s3-fifo`, `2q` and "
-                                    "`arc` remember up to as many keys that have left, at some 80 "
-                                    "bytes each. None of this counts against `cache.memory`. After "
-                                    "a reload what is stored stays; what is used moves to the new "
-                                    "policy, and what is not leaves first.",
-                             .choices = cache::kOnlineEvictionNames}),
-    bound<&Cache::max_object_bytes>({.name = "max_object",
-                                     .kind = Kind::kBytes,
-                                     .doc = "Larger objects are not stored. Never more than an "
-                                            "eighth of `cache.memory`, or of all disks where there "
-                                            "are any, whatever is written here: what is larger "
-                                            "than an eighth of the memory lies on disk alone, in "
-                                            "parts. Segments of less than 4 MiB take no parts: "
-                                            "they bound it. `--check-config` prints what holds.",
-                                     .range = {.min = 1.0 * kKiB, .max = 64.0 * kTiB}}),
-    bound<&Cache::collapse>({.name = "collapse",
-                             .kind = Kind::kBool,
-                             .doc = "Requests for an object that is being fetched wait for that "
-                                    "one transfer instead of asking the origin too."}),
+    bound<&Cache::eviction>(
+        {.name = "eviction",
+         .kind = Kind::kChoice,
+         .doc = "Eviction policy. `sieve`, `lru` and `fifo` need no extra memory; `lfu`, `gdsf` "
+                "and `lhd` 24 bytes per entry, `w-tinylfu` 16 to 32; `s3-fifo`, `2q` and `arc` 80 "
+                "bytes for each of up to as many evicted keys, in addition to `cache.memory`. A "
+                "reload keeps cached objects.",
+         .choices = cache::kOnlineEvictionNames}),
+    bound<&Cache::max_object_bytes>(
+        {.name = "max_object",
+         .kind = Kind::kBytes,
+         .doc = "Largest stored object: at most an eighth of `cache.memory`, or of all disks. "
+                "Objects above an eighth of the memory lie on disk only, in parts. Segments below "
+                "4 MiB limit it to their size. `--check-config` prints the effective value.",
+         .range = {.min = 1.0 * kKiB, .max = 64.0 * kTiB}}),
+    bound<&Cache::collapse>(
+        {.name = "collapse",
+         .kind = Kind::kBool,
+         .doc = "Let requests for an object that is being fetched wait for that transfer."}),
     bound<&Cache::collapse_buffer_bytes>(
         {.name = "collapse_buffer",
          .kind = Kind::kBytes,
-         .doc = "A request may join a transfer as long as its first byte is still held: up to so "
-                "much of the body.",
+         .doc = "Bytes of a body within which a request may join its transfer.",
          .range = {.min = 0, .max = 1.0 * kGiB}}),
     bound<&Cache::uncacheable_memory>(
         {.name = "uncacheable_memory",
          .kind = Kind::kDuration,
-         .doc = "How long it is remembered that a response may not be shared, so that requests for "
-                "it no longer wait for one another.",
+         .doc = "How long Encore remembers that a response may not be shared, so that requests for "
+                "it do not wait for each other.",
          .range = {.min = 0, .max = kDay}}),
-    bound<&Cache::background_finish_bytes>(
-        {.name = "background_finish",
-         .kind = Kind::kBytes,
-         .doc = "A transfer that is being stored goes on without clients if no more than this is "
-                "missing; else it ends, and nothing is stored.",
-         .range = {.min = 0, .max = 64.0 * kTiB}}),
+    bound<&Cache::background_finish_bytes>({.name = "background_finish",
+                                            .kind = Kind::kBytes,
+                                            .doc = "Finish a transfer that is being stored without "
+                                                   "clients if at most this much is missing.",
+                                            .range = {.min = 0, .max = 64.0 * kTiB}}),
     bound<&Cache::range_fetch_max_bytes>(
         {.name = "range_fetch_max",
          .kind = Kind::kBytes,
-         .doc =
-             "Where a Range request is the one that gets an object stored, the whole object is "
-             "fetched if it is no larger than this; of larger ones the parts are stored. One that "
-             "does not say its length is fetched unless the range begins behind this and the "
-             "origin serves ranges.",
+         .doc = "Fetch the whole object for a Range request that stores it, up to this size; store "
+                "parts of larger ones. Without a known length, fetch it unless the range begins "
+                "beyond this size and the origin serves ranges.",
          .range = {.min = 0, .max = 64.0 * kTiB}}),
     bound<&Cache::variants_max>({.name = "variants_max",
                                  .kind = Kind::kInteger,
-                                 .doc = "Stored responses of one URI that differ by `Vary`; the "
-                                        "oldest goes.",
+                                 .doc = "Stored variants (`Vary`) of a URL; the oldest is evicted.",
                                  .range = {.min = 1, .max = cache::kVariantsMax}}),
-    bound<&Cache::query_sort>({.name = "query_sort",
-                               .kind = Kind::kBool,
-                               .doc = "The order of query parameters does not make another object "
-                                      "(reverse listeners); origins get them sorted."}),
+    bound<&Cache::query_sort>(
+        {.name = "query_sort",
+         .kind = Kind::kBool,
+         .doc = "Sort query parameters, in key and request (reverse listeners)."}),
     bound<&Cache::query_drop>({.name = "query_drop",
                                .kind = Kind::kTextList,
-                               .doc =
-                                   "Query parameters that do not make another object (reverse "
-                                   "listeners), and that origins do not get: `\"utm_source\"`, or "
-                                   "`\"utm_*\"` for all that begin so.",
+                               .doc = "Query parameters removed from key and request (reverse "
+                                      "listeners): `\"utm_source\"`, or `\"utm_*\"` by prefix.",
                                .range = {.min = 0, .max = 256},
                                .accepted = "names of parameters, with a * at the end or not",
                                .item_check = check_query_name}),
     bound<&Cache::normalise_accept_encoding>(
         {.name = "normalise_accept_encoding",
          .kind = Kind::kChoice,
-         .doc = "`Accept-Encoding` is reduced to what matters (br, gzip, zstd) before it chooses a "
-                "variant and is sent. `auto`: on in reverse mode, off in forward mode.",
+         .doc = "Reduce `Accept-Encoding` to br, gzip and zstd for variants and origins. `auto`: "
+                "for reverse listeners only.",
          .choices = kSwitches}),
-    bound<&Cache::heuristic_fraction>(
-        {.name = "heuristic_fraction",
-         .kind = Kind::kReal,
-         .doc = "Freshness of a response that states none: this share of the time since it was "
-                "last modified (RFC 9111 4.2.2). 0: none.",
-         .range = {.min = 0, .max = 1}}),
+    bound<&Cache::heuristic_fraction>({.name = "heuristic_fraction",
+                                       .kind = Kind::kReal,
+                                       .doc = "Heuristic lifetime as a part of the time since "
+                                              "`Last-Modified` (RFC 9111 4.2.2). 0: none.",
+                                       .range = {.min = 0, .max = 1}}),
     bound<&Cache::heuristic_max>({.name = "heuristic_max",
                                   .kind = Kind::kDuration,
-                                  .doc = "But never more than this.",
+                                  .doc = "Longest heuristic lifetime.",
                                   .range = {.min = 0, .max = 365 * kDay}}),
     bound<&Cache::heuristic_with_cookie>(
         {.name = "heuristic_with_cookie",
          .kind = Kind::kBool,
-         .doc = "Guess the freshness of responses to requests with `Cookie`, too, which are often "
-                "made for one user. false: such a response is validated before every use, unless "
-                "it states its freshness."}),
+         .doc = "Use heuristic freshness for requests with `Cookie`, too. false: validate such "
+                "responses before every use, unless they state a lifetime."}),
     bound<&Cache::keep_stale>({.name = "keep_stale",
                                .kind = Kind::kDuration,
-                               .doc = "How long beyond its freshness an object is kept, to be "
-                                      "validated or served stale.",
+                               .doc = "How long stale objects are kept for validation or serving.",
                                .range = {.min = 0, .max = 365 * kDay}}),
     bound<&Cache::serve_stale_on_error>(
         {.name = "serve_stale_on_error",
          .kind = Kind::kBool,
-         .doc = "A stale object that was fresh once is served when the origin cannot be reached, "
-                "unless it forbids that (RFC 9111 4.2.4)."}),
+         .doc = "Serve a stale object that was once fresh if the origin is unreachable, unless it "
+                "forbids that (RFC 9111 4.2.4)."}),
     bound<&Cache::stale_while_revalidate>(
         {.name = "stale_while_revalidate",
          .kind = Kind::kDuration,
-         .doc = "RFC 5861, for responses that do not say it themselves and were fresh once.",
+         .doc = "RFC 5861 default for responses that were once fresh and do not state it.",
          .range = {.min = 0, .max = 365 * kDay}}),
-    bound<&Cache::stale_if_error>({.name = "stale_if_error",
-                                   .kind = Kind::kDuration,
-                                   .doc = "RFC 5861, for responses that do not say it themselves "
-                                          "and were fresh once.",
-                                   .range = {.min = 0, .max = 365 * kDay}}),
+    bound<&Cache::stale_if_error>(
+        {.name = "stale_if_error",
+         .kind = Kind::kDuration,
+         .doc = "RFC 5861 default for responses that were once fresh and do not state it.",
+         .range = {.min = 0, .max = 365 * kDay}}),
     bound<&Cache::targets>({.name = "targets",
                             .kind = Kind::kTextList,
                             .doc = "Targeted cache-control fields (RFC 9213) that reverse "
@@ -148,97 +132,87 @@ constexpr std::array kCacheKeys = {
                             .range = {.min = 0, .max = 16},
                             .accepted = "names of fields",
                             .item_check = check_field_name}),
-    bound<&Cache::ignore_client_reload>(
-        {.name = "ignore_client_reload",
-         .kind = Kind::kBool,
-         .doc = "`Cache-Control: no-cache` and the like in requests to reverse listeners have no "
-                "effect: clients cannot make the origin work."}),
+    bound<&Cache::ignore_client_reload>({.name = "ignore_client_reload",
+                                         .kind = Kind::kBool,
+                                         .doc = "Ignore `Cache-Control: no-cache` and similar "
+                                                "directives of requests to reverse listeners."}),
     bound<&Cache::set_cookie>(
         {.name = "set_cookie",
          .kind = Kind::kChoice,
-         .doc =
-             "What becomes of a response with `Set-Cookie` that may be stored otherwise. "
-             "`strip`: it is stored without its cookies; with them only where the origin marks "
-             "it for shared caches (`public`, `s-maxage`, a targeted field). Not stored is the "
-             "answer to a request with `Cookie`, and what has heuristic freshness alone. "
-             "`refuse`: it is not stored. `store`: it is stored as it came, cookies and all, as "
-             "RFC 9111 7.3 lets a cache do. Whatever is chosen, a cookie never goes to a request "
-             "that merely waited for another's response, and none of a validation is stored.",
+         .doc = "Handling of storable responses with `Set-Cookie`. `strip`: store without cookies; "
+                "with them only if marked for shared caches (`public`, `s-maxage`, a targeted "
+                "field); not after a request with `Cookie`, nor with heuristic freshness alone. "
+                "`refuse`: do not store. `store`: store unchanged (RFC 9111 7.3). Collapsed "
+                "requests and validations never share cookies.",
          .choices = kSetCookie}),
     bound<&Cache::cache_status_key>({.name = "cache_status_key",
                                      .kind = Kind::kBool,
-                                     .doc = "`Cache-Status` shows the cache key."}),
+                                     .doc = "Show the cache key in `Cache-Status`."}),
     bound<&Cache::cache_status_admission>(
         {.name = "cache_status_admission",
          .kind = Kind::kBool,
-         .doc = "`Cache-Status` says whether a response that may be stored was admitted: `stored`, "
-                "and why (`detail=first-request`, ...). Where it does not, what the origin is "
-                "asked does not depend on it either: `Range` and conditions go to it as they came, "
-                "also for what would be stored whole. That costs hits."}),
+         .doc = "Show admission in `Cache-Status` (`stored`, `detail=first-request`, ...). false "
+                "also sends `Range` and conditions to the origin unchanged, which [hides the "
+                "answers](FILTER-SECURITY.md#hide-the-answers) and costs hits."}),
     bound<&Cache::tag_fields>({.name = "tag_fields",
                                .kind = Kind::kTextList,
-                               .doc = "Response fields that carry tags for purging.",
+                               .doc = "Response fields with tags for purging.",
                                .range = {.min = 0, .max = 16},
                                .accepted = "names of fields",
                                .item_check = check_field_name}),
-    bound<&Cache::strip_tags>({.name = "strip_tags",
-                               .kind = Kind::kBool,
-                               .doc = "These fields are not shown to clients."}),
+    bound<&Cache::strip_tags>(
+        {.name = "strip_tags", .kind = Kind::kBool, .doc = "Remove these fields for clients."}),
     bound<&Cache::purge_at_start>(
         {.name = "purge_at_start",
          .kind = Kind::kBool,
-         .doc = "Purge all that the disks hold at every start, for sites that are edited while the "
-                "proxy is down. Without disks a start finds nothing anyway.",
+         .doc =
+             "Purge all disks at every start, for sites that are edited while the proxy is down.",
          .apply = Apply::kRestart}),
     bound<&Cache::mean_object_bytes>(
         {.name = "mean_object",
          .kind = Kind::kBytes,
-         .doc = "How large an object is on average, key, head and body: what is reckoned with "
-                "before any is there, for the window of admission behind disks "
-                "(`admission.capacity`) and where `--check-config` says what memory and disks can "
-                "hold.",
+         .doc = "Expected mean size of an object with key and head, for the default window with "
+                "disks (`admission.capacity`) and the estimates of `--check-config`.",
          .range = {.min = 64, .max = 1.0 * kTiB}}),
     bound<&Cache::disk_write_rate>(
         {.name = "disk_write_rate",
          .kind = Kind::kBytes,
-         .doc = "Bytes a second that are written to the disks for good, all of them together. What "
-                "would be more stays in memory alone. What is moved on in a reclaimed segment "
-                "counts, but is never held back. 0: no limit.",
+         .doc = "Bytes written to all disks per second. Further objects stay in memory only; "
+                "rewritten ones count, but never wait. 0: no limit.",
          .range = {.min = 1, .max = static_cast<double>(cache::kWriteRateMax)},
          .zero_is_off = true,
          .apply = Apply::kRestart}),
     bound<&Cache::disk_reinsert>(
         {.name = "disk_reinsert",
          .kind = Kind::kInteger,
-         .doc = "Percent of a disk's segment that are moved on at most, for having been asked for, "
-                "when the segment is reclaimed: more hits for more writes.",
+         .doc = "Percent of a reclaimed segment that is rewritten at most, because it was "
+                "requested: more hits for more writes.",
          .range = {.min = 0, .max = cache::kReinsertPercentMax},
          .apply = Apply::kRestart}),
-    bound<&Cache::disk_life_min>(
-        {.name = "disk_life_min",
-         .kind = Kind::kDuration,
-         .doc = "What is of no use any more sooner than this is not written to disk.",
-         .range = {.min = 0, .max = 365 * kDay},
-         .apply = Apply::kRestart}),
+    bound<&Cache::disk_life_min>({.name = "disk_life_min",
+                                  .kind = Kind::kDuration,
+                                  .doc = "Do not write objects to disk that expire sooner.",
+                                  .range = {.min = 0, .max = 365 * kDay},
+                                  .apply = Apply::kRestart}),
 };
 
 // More than any device is rated for.
 constexpr std::uint64_t kEnduranceMax = 1024 * 1024 * kTiB;
 
 constexpr std::array kDiskKeys = {
-    bound<&Disk::path>({.name = "path",
-                        .doc = "A file, made where there is none, or a block device. A relative "
-                               "name is one in the directory in which encore was started. What "
-                               "holds anything but a disk of encore's is refused.",
-                        .required = true,
-                        .apply = Apply::kRestart,
-                        .accepted = "a file name",
-                        .item_check = check_disk_name}),
+    bound<&Disk::path>(
+        {.name = "path",
+         .doc =
+             "A file, created if missing, or a block device. Relative names start at the directory "
+             "in which encore was started. Anything that is not a disk of encore is refused.",
+         .required = true,
+         .apply = Apply::kRestart,
+         .accepted = "a file name",
+         .item_check = check_disk_name}),
     bound<&Disk::size_bytes>({.name = "size",
                               .kind = Kind::kBytes,
-                              .doc = "What it takes, all told; taken at once. A disk that has "
-                                     "another size is fitted to this one at a start, and keeps "
-                                     "what it has room for.",
+                              .doc = "Total size, allocated at the start. A disk of another size "
+                                     "is resized at a start, and keeps the objects that fit.",
                               .range = {.min = static_cast<double>(cache::kDiskBytesMin),
                                         .max = static_cast<double>(cache::kDiskBytesMax)},
                               .required = true,
@@ -246,11 +220,9 @@ constexpr std::array kDiskKeys = {
     bound<&Disk::segment_bytes>(
         {.name = "segment",
          .kind = Kind::kBytes,
-         .doc = "What is written, and later reclaimed, as a whole; at least 4 of them make a disk. "
-                "It counts when a disk is made: one that is there keeps its own. 0: 64 to 127 "
-                "of them, as a power of two allows, but at least 4MiB where that leaves 32, for "
-                "what is smaller bounds the objects on the disk; at most 64MiB, and 256MiB beyond "
-                "4TiB.",
+         .doc = "Unit of writing and reclaiming; a disk has at least 4. Applies to new disks. 0: a "
+                "power of two that gives 64 to 127 segments, from 4MiB (with at least 32) to "
+                "64MiB, 256MiB beyond 4TiB.",
          .range = {.min = static_cast<double>(cache::kSegmentBytesMin),
                    .max = static_cast<double>(cache::kSegmentBytesMax)},
          .zero_is_off = true,
@@ -259,9 +231,8 @@ constexpr std::array kDiskKeys = {
     bound<&Disk::endurance_bytes>(
         {.name = "endurance",
          .kind = Kind::kBytes,
-         .doc = "How much its maker rates the device to be written in its life (TBW), as `600TB`. "
-                "`--check-config` says how many years that lasts at the rate of the disk that is "
-                "there; nothing else depends on it. 0: not known.",
+         .doc = "Rated writes of the device (TBW), as `600TB`. `--check-config` prints how many "
+                "years it lasts at the current rate. 0: unknown.",
          .range = {.min = static_cast<double>(kGiB), .max = static_cast<double>(kEnduranceMax)},
          .zero_is_off = true}),
 };
@@ -270,129 +241,107 @@ constexpr std::array kAdmissionKeys = {
     bound<&Admission::policy>(
         {.name = "policy",
          .kind = Kind::kChoice,
-         .doc =
-             "What enters the cache. `second-hit`: an object asked for a second time, as a "
-             "rotating pair of Bloom filters remembers. `exact-second-hit`: the same by exact "
-             "sets, which cost more memory. `nth-hit`: asked for `min_requests` times, by the "
-             "same filters. `probability`: every request with `probability`. "
-             "`size-threshold`: objects up to `size_threshold`. `tinylfu`: while the cache is "
-             "full, what was asked for more often lately than the object that it would push "
-             "out. `adaptsize`: with a probability of exp(-size/c), where c is tuned to the "
-             "traffic. `probation`, for `[[disk]]`: what comes waits in memory and is remembered "
-             "when it leaves it; what is asked for again after that is written to disk, so that "
-             "a burst of requests writes nothing; the default with `[[disk]]`, unless `hash` "
-             "or `refresh` are not as they are by default. `always`, `never`. A response that does "
-             "not say "
-             "its size counts as the "
-             "largest that may be stored.",
+         .doc = "`second-hit`: store at the second request, by a rotating pair of Bloom filters. "
+                "`exact-second-hit`: the same by exact sets, with more memory. `nth-hit`: at "
+                "request `min_requests`, by the filters. `probability`: with `probability`. "
+                "`size-threshold`: up to `size_threshold`. `tinylfu`: if requested more often than "
+                "the victim of a full cache. `adaptsize`: with probability exp(-size/c), c tuned "
+                "to the traffic. `probation`, the default with `[[disk]]` unless `hash` or "
+                "`refresh` are changed: objects wait in memory, and only later requests write them "
+                "to disk ([DISK.md](DISK.md#probation)). `always`, `never`. Responses without a "
+                "length count as the largest storable size.",
          .choices = cache::kAdmissionNames}),
-    bound<&Admission::min_requests>(
-        {.name = "min_requests",
-         .kind = Kind::kInteger,
-         .doc = "`nth-hit`: the request that gets an object stored. Each one before it is an "
-                "insertion that counts against `capacity`; 2 is `second-hit`.",
-         .range = {.min = 2, .max = cache::kMinRequestsMax}}),
-    bound<&Admission::probability>(
-        {.name = "probability",
-         .kind = Kind::kReal,
-         .doc = "`probability`: that of each request to get its object stored.",
-         .range = {.min = 1e-9, .max = 1}}),
-    bound<&Admission::size_threshold_bytes>(
-        {.name = "size_threshold",
-         .kind = Kind::kBytes,
-         .doc = "`size-threshold`: larger objects are not stored.",
-         .range = {.min = 1, .max = 64.0 * kTiB}}),
+    bound<&Admission::min_requests>({.name = "min_requests",
+                                     .kind = Kind::kInteger,
+                                     .doc = "`nth-hit`: the request that stores. Each earlier one "
+                                            "is an insertion that counts in `capacity`.",
+                                     .range = {.min = 2, .max = cache::kMinRequestsMax}}),
+    bound<&Admission::probability>({.name = "probability",
+                                    .kind = Kind::kReal,
+                                    .doc = "`probability`: that of each request.",
+                                    .range = {.min = 1e-9, .max = 1}}),
+    bound<&Admission::size_threshold_bytes>({.name = "size_threshold",
+                                             .kind = Kind::kBytes,
+                                             .doc = "`size-threshold`: the largest stored object.",
+                                             .range = {.min = 1, .max = 64.0 * kTiB}}),
     bound<&Admission::write_cost>(
         {.name = "write_cost",
          .kind = Kind::kReal,
-         .doc = "`probation`: what a byte written to disk costs, in bytes fetched from an origin. "
-                "Small samples of the traffic try how long a key is best remembered, and the "
-                "cheapest is followed: 0 goes for hits alone, 1 and more spares the disk.",
+         .doc = "`probation`: cost of a byte written to disk, in bytes fetched from an origin. "
+                "Samples of the traffic choose the cheapest window. 0 aims at hits only, 1 and "
+                "more spares the disk.",
          .range = {.min = 0, .max = cache::ProbationSamples::kWriteCostMax}}),
     bound<&Admission::fill>(
         {.name = "fill",
          .kind = Kind::kBool,
-         .doc = "`probation`: until a disk was full for the first time, all that comes is written "
-                "to it as well: an empty place costs nothing. False: only what is asked for "
-                "again, from the start."}),
+         .doc = "`probation`: also write every object until a disk was full once."}),
     bound<&Admission::capacity>(
         {.name = "capacity",
          .kind = Kind::kInteger,
-         .doc = "Insertions after which the pair rotates, over all shards: a key is remembered for "
-                "at least so many, and for at most twice as many, later ones. 0: 1000000; with "
-                "`[[disk]]` 3.5 for each object that memory and disks can hold "
-                "(`cache.mean_object`), and with `nth-hit` as many for each request below "
-                "`min_requests`, and with `probation` two for each 8KiB of the disks, a bound "
-                "that is hardly ever reached; with `bits` the point at which a filter is half "
-                "full. `tinylfu`: "
-                "requests after which all counts are halved, `adaptsize`: requests between two "
-                "tunings, 1000000 where this is 0.",
+         .doc = "Insertions, over all shards, after which the pair rotates: a key is remembered "
+                "for at least that many and at most twice as many. 0: 1000000; with `[[disk]]` 3.5 "
+                "per object that memory and disks hold (`cache.mean_object`), for `nth-hit` times "
+                "`min_requests` - 1; for `probation` two per 8KiB of disk; with `bits`, where a "
+                "filter is half full. `tinylfu`, `adaptsize`: requests per window (0: 1000000).",
          .range = {.min = 1, .max = 1e12},
          .zero_is_off = true}),
     bound<&Admission::fpr>(
         {.name = "fpr",
          .kind = Kind::kReal,
-         .doc = "False positives of the pair at their worst in a cycle: the share of objects asked "
-                "for once that are stored all the same. The filter's size follows from it and "
-                "`capacity`. Not together with `bits`.",
+         .doc = "Worst false-positive rate of a cycle: the part of one-hit objects that are stored "
+                "anyway. Determines the filter's size with `capacity`. Excludes `bits`.",
          .range = {.min = 1e-9, .max = 0.5},
          .zero_is_off = true}),
     bound<&Admission::bits>({.name = "bits",
                              .kind = Kind::kInteger,
-                             .doc = "Bits of one generation over all shards, instead of `fpr`. 0: "
-                                    "they follow from `capacity` and `fpr`.",
+                             .doc = "Bits of a generation over all shards, instead of `fpr`. 0: "
+                                    "from `capacity` and `fpr`.",
                              .range = {.min = 512, .max = 0x1p42},
                              .zero_is_off = true}),
-    bound<&Admission::hashes>(
-        {.name = "hashes",
-         .kind = Kind::kInteger,
-         .doc = "Bits set for a key (k). 0: the best for the layout. Another k than 8 without a "
-                "`layout` means the layout `classic`, for `split` always has 8.",
-         .range = {.min = 1, .max = kConfiguredHashesMax},
-         .zero_is_off = true}),
-    bound<&Admission::layout>(
-        {.name = "layout",
+    bound<&Admission::hashes>({.name = "hashes",
+                               .kind = Kind::kInteger,
+                               .doc = "Bits set per key (k). 0: the best for the layout. Other "
+                                      "values than 8 without `layout` select `classic`.",
+                               .range = {.min = 1, .max = kConfiguredHashesMax},
+                               .zero_is_off = true}),
+    bound<&Admission::layout>({.name = "layout",
+                               .kind = Kind::kChoice,
+                               .doc = "Place of a key's bits: anywhere (`classic`), one per slice "
+                                      "(`partitioned`), in one 64-byte line (`blocked`), one in "
+                                      "each of a line's eight words (`split`, the fastest).",
+                               .choices = kLayouts}),
+    bound<&Admission::hash>(
+        {.name = "hash",
          .kind = Kind::kChoice,
-         .doc = "Where a key's bits lie: anywhere (`classic`), one in each of k slices "
-                "(`partitioned`), in one 64-byte line (`blocked`), one in each of a line's eight "
-                "words (`split`, the fastest).",
-         .choices = kLayouts}),
-    bound<&Admission::hash>({.name = "hash",
-                             .kind = Kind::kChoice,
-                             .doc = "The hash family. `siphash` where clients are hostile; the "
-                                    "digests are for study.",
-                             .choices = kHashes}),
+         .doc = "Hash family: `siphash` for hostile clients; the digests are for study.",
+         .choices = kHashes}),
     bound<&Admission::seed>({.name = "seed",
-                             .doc = "The filter's secret, in hex. Empty: random, and kept with the "
+                             .doc = "Secret of the filter, in hex. Empty: random, and saved in the "
                                     "state. Proxies that merge filters need the same.",
                              .secret = true,
                              .accepted = "1 to 32 hex digits or \"\"",
                              .item_check = check_seed}),
-    bound<&Admission::rotate_after>(
-        {.name = "rotate_after",
-         .kind = Kind::kDuration,
-         .doc = "The pair also rotates after this time. 0: by `capacity` alone.",
-         .range = {.min = kSecond, .max = 365 * kDay},
-         .zero_is_off = true}),
+    bound<&Admission::rotate_after>({.name = "rotate_after",
+                                     .kind = Kind::kDuration,
+                                     .doc = "Rotate also after this time. 0: by `capacity` only.",
+                                     .range = {.min = kSecond, .max = 365 * kDay},
+                                     .zero_is_off = true}),
     bound<&Admission::refresh>({.name = "refresh",
                                 .kind = Kind::kBool,
-                                .doc = "A key found in the older generation only is inserted in "
-                                       "the current one too, so that what is asked for again and "
-                                       "again is not forgotten."}),
+                                .doc = "Insert keys found in the older generation into the current "
+                                       "one, so that requested keys do not expire."}),
     bound<&Admission::shadow_sample>(
         {.name = "shadow_sample",
          .kind = Kind::kInteger,
-         .doc = "One key in so many is also kept exactly, to measure the false-positive rate while "
-                "running. 1: every key. 0: none is, and nothing is measured.",
+         .doc = "Store one key in N exactly, to measure the false-positive rate. 0: none.",
          .range = {.min = 1, .max = 65536},
          .zero_is_off = true,
          .power_of_two = true}),
     bound<&Admission::adopted_memory_bytes>(
         {.name = "adopted_memory",
          .kind = Kind::kBytes,
-         .doc = "What the filters adopted from other caches (`POST /filter/adopt`, "
-                "`--adopt-from`) may take in all; a saved form may have 2 MiB more. 0: none is "
-                "adopted.",
+         .doc = "Memory for adopted filters (`POST /filter/adopt`, `--adopt-from`); their saved "
+                "form may have 2 MiB more. 0: none.",
          .range = {.min = 1.0 * kMiB, .max = 1.0 * kTiB},
          .zero_is_off = true}),
 };

@@ -11,44 +11,42 @@ namespace {
 constexpr std::array<std::string_view, 3> kCodings = {"zstd", "br", "gzip"};
 
 constexpr std::array kCompressionKeys = {
-    bound<&Compression::codings>(
-        {.name = "codings",
-         .kind = Kind::kTextList,
-         .doc = "The codings that are offered, the one first that is taken where a client likes "
-                "several as well. Empty: nothing is compressed.",
-         .range = {.min = 0, .max = 3},
-         .one_will_do = true,
-         .accepted = "\"zstd\", \"br\", \"gzip\"",
-         .item_check = check_coding}),
+    bound<&Compression::codings>({.name = "codings",
+                                  .kind = Kind::kTextList,
+                                  .doc = "Offered codings; the first one wins if a client likes "
+                                         "several equally. Empty: no compression.",
+                                  .range = {.min = 0, .max = 3},
+                                  .one_will_do = true,
+                                  .accepted = "\"zstd\", \"br\", \"gzip\"",
+                                  .item_check = check_coding}),
     bound<&Compression::types>({.name = "types",
                                 .kind = Kind::kTextList,
-                                .doc = "The media types that are compressed, without parameters.",
+                                .doc = "Media types to compress, without parameters.",
                                 .range = {.min = 0, .max = 256},
                                 .accepted = "globs, as \"text/*\"",
                                 .item_check = check_type_glob}),
-    bound<&Compression::min_size_bytes>(
-        {.name = "min_size",
-         .kind = Kind::kBytes,
-         .doc = "Bodies that are known to be smaller stay as they are.",
-         .range = {.min = 1, .max = 1e9}}),
+    bound<&Compression::min_size_bytes>({.name = "min_size",
+                                         .kind = Kind::kBytes,
+                                         .doc = "Smallest body to compress, if its size is known.",
+                                         .range = {.min = 1, .max = 1e9}}),
     bound<&Compression::zstd_level>({.name = "zstd_level",
                                      .kind = Kind::kInteger,
-                                     .doc = "How hard zstd tries.",
+                                     .doc = "Level of zstd.",
                                      .range = {.min = 1, .max = 9}}),
     bound<&Compression::br_level>({.name = "br_level",
                                    .kind = Kind::kInteger,
-                                   .doc = "How hard brotli tries.",
+                                   .doc = "Level of brotli.",
                                    .range = {.min = 0, .max = 6}}),
     bound<&Compression::gzip_level>({.name = "gzip_level",
                                      .kind = Kind::kInteger,
-                                     .doc = "How hard gzip tries.",
+                                     .doc = "Level of gzip.",
                                      .range = {.min = 1, .max = 9}}),
     bound<&Compression::memory_bytes>(
         {.name = "memory",
          .kind = Kind::kBytes,
-         .doc = "What all that is compressed at the same time may take for it, beside "
-                "`cache.memory`: 384 KiB each for gzip, 2.5 MiB for zstd, up to 6 MiB for brotli. "
-                "Where no more is left, responses go as they are.",
+         .doc = "Memory for all simultaneous compressions, in addition to `cache.memory`: 384 KiB "
+                "each for gzip, 2.5 MiB for zstd, up to 6 MiB for brotli. Beyond it, responses are "
+                "not compressed.",
          .range = {.min = 1048576, .max = 1099511627776.0}}),
 };
 

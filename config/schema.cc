@@ -218,72 +218,61 @@ Result<Value> accept_integers(const Key& key, const Value& written) {
 
 std::span<const Section> schema() {
   static const std::array kSections = {
-      section<&Config::listen>("listen", "Where clients connect, any number of them.",
-                               listen_keys()),
+      section<&Config::listen>("listen", "Listeners for clients, any number.", listen_keys()),
       section<&Config::origin>("origin",
-                               "Where requests to reverse listeners go. The best match by host, "
-                               "and then the longest path, wins; without a match the answer is "
-                               "404.",
+                               "Origins of reverse listeners. The best match by host, then the "
+                               "longest path, wins; without a match the response is 404.",
                                origin_keys()),
       section<&Config::rule>(
           "rule",
-          "What is done otherwise with some requests, of forward and of reverse listeners: any "
-          "number of rules, in order. Of all that match a request the first holds, and no other; "
-          "what it does not say stays as the rest of the configuration has it. A rule with "
-          "`content_type` is found when the response has come, so that it may only say what is "
-          "stored of it. [RULES.md](RULES.md) shows them at work, and `encore explain URL` prints "
-          "which one holds and what follows.",
+          "Exceptions for some requests of forward and reverse listeners, in order. The first rule "
+          "that matches applies, and no other; keys that it does not set come from the rest of the "
+          "configuration. A rule with `content_type` is known with the response only, and may only "
+          "change storing. [RULES.md](RULES.md) has examples; `encore explain URL` prints the rule "
+          "that applies.",
           rule_keys()),
-      section<&Config::forward>("forward", "What forward listeners allow.", forward_keys()),
+      section<&Config::forward>("forward", "Permissions of forward listeners.", forward_keys()),
       section<&Config::intercept>(
           "intercept",
-          "Which hosts of a forward proxy's `CONNECT`s are decrypted, with an authority of one's "
-          "own, so that https is cached as http is. By default none; what that means, and who may "
-          "do it, is said in [INTERCEPTION.md](INTERCEPTION.md).",
+          "Hosts whose `CONNECT`s are decrypted with your own CA, so that https is cached. None by "
+          "default. Read [INTERCEPTION.md](INTERCEPTION.md) first.",
           intercept_keys()),
-      section<&Config::cache>("cache", "What is stored, for how long, and what is said of it.",
-                              cache_keys()),
-      section<&Config::compression>(
-          "compression",
-          "What is compressed here for clients that take it, of what its origin has not "
-          "compressed. Off by default. [COMPRESSION.md](COMPRESSION.md) says what is left as it "
-          "is, and what becomes of validators, ranges and digests.",
-          compression_keys()),
+      section<&Config::cache>("cache", "Storage and lifetime of responses.", cache_keys()),
+      section<&Config::compression>("compression",
+                                    "Compression of responses that origins send uncompressed. Off "
+                                    "by default. See [COMPRESSION.md](COMPRESSION.md).",
+                                    compression_keys()),
       section<&Config::disk>(
           "disk",
-          "What lies behind the memory: files or block devices that hold what is stored, over a "
-          "restart too. Up to 16, none by default. `cache.disk_write_rate`, `cache.disk_reinsert` "
-          "and `cache.disk_life_min` are for all of them. `--check-config` says how a disk is "
-          "divided, and what its index takes of the memory.",
+          "Files or block devices behind the memory, up to 16, none by default; see "
+          "[DISK.md](DISK.md). `cache.disk_write_rate`, `cache.disk_reinsert` and "
+          "`cache.disk_life_min` apply to all of them.",
           disk_keys()),
       section<&Config::admission>("admission",
-                                  "What may enter the cache. Give `capacity` and `fpr`, or `bits` "
-                                  "and `hashes`; `--check-config` prints the rest.",
+                                  "Admission to the cache. Set `capacity` and `fpr`, or `bits` and "
+                                  "`hashes`; `--check-config` prints the rest.",
                                   admission_keys()),
-      section<&Config::state>("state", "What survives a restart.", state_keys()),
+      section<&Config::state>("state", "Files that survive a restart.", state_keys()),
       section<&Config::workers>("workers", "Threads.", workers_keys()),
       section<&Config::admin>("admin", "The listener for operators.", admin_keys()),
       section<&Config::filters>(
           "filters",
-          "Bloom filters of URLs that others fetch, on the admin listener below `/filters` and, "
-          "where `path` says so, on proxy listeners: see [FILTERS.md](FILTERS.md).",
+          "Published Bloom filters of URLs, on the admin listener under `/filters` and on proxy "
+          "listeners under `path`; see [FILTERS.md](FILTERS.md).",
           filters_keys()),
-      section<&Config::shadow>(
-          "shadow",
-          "What other policies would do with the same requests, simulated as they come on a sample "
-          "of the keys, without storing anything: see [SHADOW.md](SHADOW.md).",
-          shadow_keys()),
-      section<&Config::log>("log", "What is written down.", log_keys()),
-      section<&Config::timeouts>("timeouts", "How long is waited. 0 is for ever.", timeouts_keys()),
-      section<&Config::limits>("limits", "How much is taken.", limits_keys()),
-      section<&Config::limit>(
-          "limit",
-          "How often requests may come, any number of them. The requests of one client have a "
-          "bucket of `burst` tokens, into which `rate` come a second; each takes one of it, and "
-          "none gets past an empty one.",
-          limit_keys()),
+      section<&Config::shadow>("shadow",
+                               "Simulation of other policies on a sample of the live requests, "
+                               "without storing; see [SHADOW.md](SHADOW.md).",
+                               shadow_keys()),
+      section<&Config::log>("log", "Logs.", log_keys()),
+      section<&Config::timeouts>("timeouts", "Time limits. 0: none.", timeouts_keys()),
+      section<&Config::limits>("limits", "Limits of size and number.", limits_keys()),
+      section<&Config::limit>("limit",
+                              "Rate limits, any number. Each client has a bucket of `burst` "
+                              "tokens, which gains `rate` per second; a request takes one.",
+                              limit_keys()),
       section<&Config::upstream>("upstream", "Connections to origin servers.", upstream_keys()),
-      section<&Config::http>("http", "What the proxy says of itself.", http_keys()),
+      section<&Config::http>("http", "The proxy's identity and own pages.", http_keys()),
   };
   return kSections;
 }
