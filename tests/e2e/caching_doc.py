@@ -1,5 +1,5 @@
-"""Prints docs/CACHING-TESTS.md: the text before the mark there, and a row for each clause and module
-with tests of caching.
+"""Prints docs/CACHING-TESTS.md: the text before the mark there, and a line for each clause with tests
+of caching.
 
     python3 caching_doc.py > ../../docs/CACHING-TESTS.md
     python3 caching_doc.py --rows [CLAUSE]     each tested behaviour, with its clause
@@ -30,16 +30,20 @@ def tables():
     return sorted(found, key=lambda row: natural(row[0]))
 
 
+def number_of(modes):
+    """The behaviours of a clause in a module: "4", or "4 forward, 6 reverse" if they differ."""
+    forward, reverse = modes["forward"], modes["reverse"]
+    return f"{forward}" if forward == reverse else f"{forward} forward and {reverse} reverse"
+
+
 def document():
     before = DOCUMENT.read_text().partition(MARK)[0]
-    lines = [before + MARK, "| clause | behaviours | forward | reverse | in |", "|---|---:|---:|---:|---|"]
-    numbers = collections.defaultdict(collections.Counter)
+    numbers = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
     for clause, _, modes, module in tables():
-        numbers[clause, module].update(["all", *modes])
-    for (clause, module), number in numbers.items():
-        lines.append(f"| {clause} | {number['all']} | {number['forward']} | {number['reverse']} "
-                     f"| {module} |")
-    return "\n".join(lines) + "\n"
+        numbers[clause][module.removeprefix("test_caching_")].update(modes)
+    lines = [f"- {clause}: " + ", ".join(f"{module} {number_of(modes)}" for module, modes in each.items())
+             for clause, each in numbers.items()]
+    return before + MARK + "\n" + "\n".join(lines) + "\n"
 
 
 def main():
