@@ -126,7 +126,7 @@ class Rejected(InterceptCase):
         with self.assertRaises(ssl.SSLError):
             self.inside(encore, origin, self.unprepared())
         eventually(lambda: encore.metrics()["encore_intercepts_rejected_total"] == 1, "it is noted")
-        self.assertIn(f"127.0.0.1 does not take our certificate for {HOST}", encore.output())
+        self.assertIn(f"127.0.0.1 does not accept our certificate for {HOST}", encore.output())
         shown = encore.stats()["intercept"]
         self.assertEqual([("127.0.0.1", HOST)],
                          [(pair["client"], pair["host"]) for pair in shown["rejected_newest"]])
@@ -139,7 +139,7 @@ class Rejected(InterceptCase):
         self.assertEqual(200, self.inside(encore, origin, source="127.0.0.2").get("/").status)
         self.names.answers["a.many.example"] = [["127.0.0.1"]]
         self.inside(encore, origin, host="a.many.example")
-        self.assertEqual(1, encore.output().count("does not take our certificate"))
+        self.assertEqual(1, encore.output().count("does not accept our certificate"))
 
     def test_it_goes_on_to_fail_where_that_is_wanted(self):
         origin = self.start_origin()

@@ -19,7 +19,7 @@ class Refusals(InterceptCase):
                 self.inside(encore, origin, self.unprepared())
             eventually(lambda: encore.metrics()[noted] == count, "it is counted")
             self.assertEqual(200, self.inside(encore, origin).get("/").status)
-        self.assertNotIn("does not take our certificate", encore.output())
+        self.assertNotIn("does not accept our certificate", encore.output())
         shown = encore.stats()["intercept"]
         self.assertEqual(0, shown["rejected_pairs"])
         self.assertEqual([(2, 0)], [(pair["refusals"], pair["seconds_left"])
@@ -28,7 +28,7 @@ class Refusals(InterceptCase):
             self.inside(encore, origin, self.unprepared())
         eventually(lambda: encore.metrics()[noted] == 3, "it is counted")
         self.assertTrue(self.is_spliced(encore, origin))
-        self.assertIn("goes through unread for 1m", encore.output())
+        self.assertIn("passes unread for 1m", encore.output())
 
     def test_it_is_listed_and_cleared_by_a_command_and_the_admin_listener(self):
         origin = self.start_origin()
