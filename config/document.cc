@@ -20,43 +20,39 @@ encore --set cache.memory=1GiB --set forward.connect_ports=443,8443 --set listen
 encore --set listen.0.mode=reverse --set origin.0.servers=http://127.0.0.1:8000
 ```
 
+- Each key has its default, the accepted values in parentheses (else true or false), and its meaning. *Restart*: a reload cannot change it.
 - Elements of `[[listen]]`, `[[origin]]`, `[[rule]]` and `[[disk]]` are counted from 0; the next number adds one.
 - Lists are written with commas or as TOML: `'["10.0.0.0/8", "::1"]'`.
 - Bytes: `"4096"`, `"64KiB"`, `"1.5GiB"`, `"10MB"`. Durations: `"250ms"`, `"90s"`, `"2h"`, `"7d"`.
 - `encore --check-config` checks the configuration and prints derived values. `encore --dump-config` prints a complete
   file with all keys.
 - Errors name file, line, column, key, fault and accepted values, and end the program with status 2.
-- SIGHUP reloads the file, all or nothing. A reload that changes a key marked *restart* is refused.
+- SIGHUP reloads the file, all or nothing ([how](OPERATIONS.md#reload)).
 
 )";
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-std::string key_row(const Key& key, const void* defaults) {
+// "- **`name`** `default` (accepted): meaning."
+std::string key_item(const Key& key, const void* defaults) {
   const Value value = key.get(defaults);
-  std::string usual = "`" + escaped(toml_text(key, value)) + "`";
-  if (key.required) usual = "*required*";
-  if (is_unset(value)) usual = "";
-  std::string row = "| `" + std::string(key.name) + "` | " + usual + " | " +
-                    escaped(accepted_text(key)) + " | " + escaped(key.doc);
-  if (key.apply == Apply::kRestart) row += " *Restart.*";
-  return row + " |\n";
+  std::string item = "- **`" + std::string(key.name) + "`** ";
+  if (key.required) {
+    item += "*required* ";
+  } else if (!is_unset(value)) {
+    item += "`" + toml_text(key, value) + "` ";
+  }
+  if (key.kind != Kind::kBool) item += "(" + accepted_text(key) + ")";
+  while (item.ends_with(' ')) item.pop_back();
+  item += ": " + std::string(key.doc);
+  if (key.apply == Apply::kRestart) item += " *Restart.*";
+  return item + "\n";
 }
 
 std::string section_text(const Section& section, Config& defaults) {
   const std::string name(section.name);
   if (section.repeated) section.resize(defaults, 1);
   std::string text = "## " + (section.repeated ? "[[" + name + "]]" : "[" + name + "]") + "\n\n" +
-                     std::string(section.doc) + "\n\n| key | default | accepted | meaning |\n" +
-                     "|---|---|---|---|\n";
-  for (const auto& key : section.keys) text += key_row(key, section.at(defaults, 0));
+                     std::string(section.doc) + "\n\n";
+  for (const auto& key : section.keys) text += key_item(key, section.at(defaults, 0));
   return text + "\n";
 }
 
@@ -66,6 +62,7 @@ std::string document_config() {
   std::string text(kIntroduction);
   Config defaults;
   for (const auto& section : schema()) text += section_text(section, defaults);
+  text.pop_back();  // one line feed ends the page
   return text;
 }
 

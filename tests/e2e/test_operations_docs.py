@@ -119,8 +119,8 @@ class OperationsDocs(unittest.TestCase):
         for line in (ROOT / "docs" / "CONFIG.md").read_text().splitlines():
             if title := re.match(r"## \[+(\w+)\]+$", line):
                 name = title.group(1)
-            elif line.endswith("*Restart.* |"):
-                marked.add(f"{name}.{re.match(r'[|] `(.*?)`', line).group(1)}")
+            elif line.endswith(" *Restart.*"):
+                marked.add(f"{name}.{re.match(r'- [*][*]`(.*?)`', line).group(1)}")
         self.assertGreater(len(marked), 15)
         text = (ROOT / "docs" / "OPERATIONS.md").read_text()
         reload = re.search(r"^## Reload\n(.*?)(?=^## )", text, re.M | re.S).group(1)
