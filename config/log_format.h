@@ -15,45 +15,45 @@ namespace encore::config {
 // Facts about a request that has ended. The name is that of the json format and of "%{name}x"; the
 // words are those of the documentation.
 //  enumerator          name                  what it is
-#define ENCORE_LOG_FIELDS(X)                                                                  \
-  X(kTime, "time", "when its head was complete, by UTC, to the microsecond")                  \
-  X(kClient, "client", "the client's address, as access lists see it")                        \
-  X(kUser, "user", "who has logged in")                                                       \
-  X(kListener, "listener", "the listener's address, as the config has it")                    \
-  X(kMethod, "method", "as it came")                                                          \
-  X(kUrl, "url", "the target as it came, redacted")                                           \
-  X(kHost, "host", "the field `Host`")                                                        \
-  X(kVersion, "version", "the client's protocol, `HTTP/1.1`")                                 \
-  X(kStatus, "status", "of the response; 0: there was none")                                  \
-  X(kBytes, "bytes", "sent to the client, head and framing included")                         \
-  X(kBodyBytes, "body_bytes", "of these the content")                                         \
-  X(kRequestBytes, "request_bytes", "that came from the client, head and content")            \
-  X(kDuration, "duration_us", "microseconds until the last byte was handed to the system")    \
-  X(kFirstByte, "first_byte_us", "until the first one was")                                   \
-  X(kOutcome, "outcome", "what became of it, a word of the table below")                      \
-  X(kDetail, "detail", "why, a word of the table below that")                                 \
-  X(kRequestId, "request_id", "what it is known by, see below")                               \
-  X(kTraceparent, "traceparent", "the field, where it is one of W3C Trace Context")           \
-  X(kOrigin, "origin", "the address and port that was connected to")                          \
-  X(kServer, "server", "of an `[[origin]]` the server, as the config has it")                 \
-  X(kOriginVersion, "origin_version", "the protocol that its server was asked in, `HTTP/2`")  \
-  X(kConnect, "connect_us", "for a new connection: from the search for the name to its end")  \
-  X(kOriginTime, "origin_us", "from the request sent to an origin until its response's head") \
-  X(kContentType, "content_type", "of the response")                                          \
-  X(kReferer, "referer", "the field, redacted as a URL")                                      \
-  X(kUserAgent, "user_agent", "the field")                                                    \
-  X(kTlsVersion, "tls_version", "of the client's connection, `TLSv1.3`")                      \
-  X(kTlsCipher, "tls_cipher", "of it")                                                        \
-  X(kTlsResumed, "tls_resumed", "whether it has taken up an earlier session")                 \
-  X(kTlsServerName, "tls_server_name", "that the client has asked for by TLS")                \
-  X(kClientSubject, "client_subject", "of the client's certificate")                          \
-  X(kClientFingerprint, "client_fingerprint", "the SHA-256 of it")                            \
-  X(kIntercepted, "intercepted", "true: it came inside a CONNECT that is decrypted")
+#define ENCORE_LOG_FIELDS(X)                                                                    \
+  X(kTime, "time", "arrival of the head, UTC, to the microsecond")                              \
+  X(kClient, "client", "address of the client, as access lists see it")                         \
+  X(kUser, "user", "name of the login")                                                         \
+  X(kListener, "listener", "configured address of the listener")                                \
+  X(kMethod, "method", "unchanged")                                                             \
+  X(kUrl, "url", "request target, redacted")                                                    \
+  X(kHost, "host", "the field `Host`")                                                          \
+  X(kVersion, "version", "protocol of the client, `HTTP/1.1`")                                  \
+  X(kStatus, "status", "status of the response; 0: no response")                                \
+  X(kBytes, "bytes", "bytes sent to the client, head and framing included")                     \
+  X(kBodyBytes, "body_bytes", "content bytes sent to the client")                               \
+  X(kRequestBytes, "request_bytes", "bytes received from the client, head and content")         \
+  X(kDuration, "duration_us", "microseconds until the system had the last byte")                \
+  X(kFirstByte, "first_byte_us", "microseconds until the system had the first byte")            \
+  X(kOutcome, "outcome", "a word of the [table](#outcomes)")                                    \
+  X(kDetail, "detail", "the reason, a word of the [table](#details)")                           \
+  X(kRequestId, "request_id", "[id](#ids) of the request")                                      \
+  X(kTraceparent, "traceparent", "the field, if it is valid W3C Trace Context")                 \
+  X(kOrigin, "origin", "connected address and port")                                            \
+  X(kServer, "server", "configured URL of the `[[origin]]` server")                             \
+  X(kOriginVersion, "origin_version", "protocol to the server, `HTTP/2`")                       \
+  X(kConnect, "connect_us", "microseconds to open a new connection, lookup included")           \
+  X(kOriginTime, "origin_us", "microseconds from the sent request to the head of the response") \
+  X(kContentType, "content_type", "media type of the response")                                 \
+  X(kReferer, "referer", "the field, redacted")                                                 \
+  X(kUserAgent, "user_agent", "the field")                                                      \
+  X(kTlsVersion, "tls_version", "TLS version of the client, `TLSv1.3`")                         \
+  X(kTlsCipher, "tls_cipher", "TLS cipher of the client")                                       \
+  X(kTlsResumed, "tls_resumed", "true: a resumed TLS session")                                  \
+  X(kTlsServerName, "tls_server_name", "name requested by TLS (SNI)")                           \
+  X(kClientSubject, "client_subject", "subject of the client's certificate")                    \
+  X(kClientFingerprint, "client_fingerprint", "SHA-256 of the client's certificate")            \
+  X(kIntercepted, "intercepted", "true: inside a decrypted CONNECT")
 // Fields that only the formats of other programs have.
-#define ENCORE_LOG_FORMS(X)                                                 \
-  X(kEpoch, "epoch", "`time` as seconds, with milliseconds behind a point") \
-  X(kOriginIp, "origin_ip", "`origin` without its port")                    \
-  X(kSquidCode, "squid_code", "`outcome` as Squid says it, `TCP_MEM_HIT`")  \
+#define ENCORE_LOG_FORMS(X)                                                \
+  X(kEpoch, "epoch", "`time` in seconds, with milliseconds after a point") \
+  X(kOriginIp, "origin_ip", "`origin` without its port")                   \
+  X(kSquidCode, "squid_code", "`outcome` in Squid's words, `TCP_MEM_HIT`") \
   X(kSquidHierarchy, "squid_hierarchy", "`HIER_DIRECT`, `FIRSTUP_PARENT` or `HIER_NONE`")
 
 enum class LogField : std::uint8_t {
