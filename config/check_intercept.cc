@@ -15,8 +15,7 @@ void Draft::check_intercept() {
   }
   if (std::ranges::find(intercept.hosts, "*") != intercept.hosts.end() && !intercept.any_host) {
     fault_at("intercept.hosts",
-             "\"*\" decrypts whatever clients do by https; accepted: names, or \"*\" with "
-             "intercept.any_host");
+             "\"*\" decrypts all https traffic; accepted: names, or \"*\" with intercept.any_host");
   }
   if (!intercept.is_on()) return;
   for (const std::uint64_t port : intercept.ports) {
@@ -27,7 +26,7 @@ void Draft::check_intercept() {
   }
   // Clients see our certificate alone: that the origin's is good is ours to find out.
   if (!config.upstream.tls_verify) {
-    fault_at("upstream.tls_verify", "false, while intercept.hosts names some; accepted: true");
+    fault_at("upstream.tls_verify", "false, but intercept.hosts is not empty; accepted: true");
   }
   const bool forward = std::ranges::any_of(
       config.listen, [](const Listen& listen) { return listen.mode == Mode::kForward; });

@@ -41,7 +41,7 @@ std::string_view take_member(std::string_view& rest) {
 Result<void> check_directive(std::string_view member) {
   const std::size_t equals = std::min(member.find('='), member.size());
   const auto name = check_field_name(member.substr(0, equals));
-  if (!name) return fail("has \"" + std::string(member) + "\", which is no directive");
+  if (!name) return fail("has \"" + std::string(member) + "\", which is not a directive");
   if (std::ranges::find(kSeconds, lower_ascii(*name)) == kSeconds.end()) return {};
   const std::string_view value = member.substr(std::min(member.size(), equals + 1));
   if (value.empty() || value.find_first_not_of("0123456789") != std::string_view::npos) {
@@ -129,7 +129,7 @@ Result<std::string> check_replacement(std::string_view text) {
   if (arrow == std::string_view::npos || arrow == 0) return fail("has no \"=>\" behind a text");
   if (text.size() > kGlobBytesMax || !is_plain(text) ||
       text.find_first_of("?#", 0) != std::string_view::npos) {
-    return fail("holds what a path cannot");
+    return fail("contains characters that a path cannot have");
   }
   return std::string(text);
 }
@@ -137,8 +137,9 @@ Result<std::string> check_replacement(std::string_view text) {
 Result<std::string> check_redirect(std::string_view text) {
   if (text.empty()) return std::string();
   const bool absolute = text.starts_with("http://") || text.starts_with("https://");
-  if (!absolute && !text.starts_with('/')) return fail("is no URL and no path");
-  if (text.size() > kGlobBytesMax || !is_plain(text)) return fail("holds what a URL cannot");
+  if (!absolute && !text.starts_with('/')) return fail("is neither a URL nor a path");
+  if (text.size() > kGlobBytesMax || !is_plain(text))
+    return fail("contains characters that a URL cannot have");
   std::string_view rest = text;
   while (true) {
     const std::size_t open = rest.find_first_of("{}");
@@ -202,8 +203,8 @@ void Draft::check_rule(std::size_t index) {
   check_are_listeners(at("listener"), rule.listener);
   if (const char* early = asks_before(rule); early != nullptr && !rule.content_type.empty()) {
     fault_at(at(early),
-             "comes before the response, whose content_type this rule waits for; "
-             "accepted: in a rule without content_type");
+             "applies before the response, whose content_type this rule needs; accepted: in a rule "
+             "without content_type");
   }
   check_rule_keeps_apart(index);
   if (rule.fresh && (rule.fresh_min || rule.fresh_max)) {
@@ -214,8 +215,8 @@ void Draft::check_rule(std::size_t index) {
   }
   if (rule.key == RuleKey::kDigest && rule.verify == Verify::kNone) {
     fault_at(at("key"),
-             "\"digest\" without verify: whoever serves one wrong body would serve it "
-             "for all; accepted: with verify = \"sha256\"");
+             "\"digest\" without verify: one wrong body would be served for all; accepted: with "
+             "verify = \"sha256\"");
   }
   const int answers = static_cast<int>(rule.deny.has_value()) +
                       static_cast<int>(!rule.redirect.empty()) +
@@ -228,7 +229,7 @@ void Draft::check_rule(std::size_t index) {
   const bool redirects =
       status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
   if (!redirects) {
-    fault_at(at("redirect_status"), "is no redirection; accepted: 301, 302, 303, 307 or 308");
+    fault_at(at("redirect_status"), "is not a redirection; accepted: 301, 302, 303, 307 or 308");
   }
   const Rule usual;
   const auto needs = [&](std::string_view key, bool is_said, std::string_view other) {
@@ -258,9 +259,9 @@ void Draft::check_rule_keeps_apart(std::size_t index) {
     if (word == "client-no-cache" || word == "vary") continue;
     fault_at(element(index, "ignore"),
              "\"" + word +
-                 "\" with content_type, where this rule or one in front depends on clients or "
-                 "listener: what is kept so would be there for all; accepted: in a rule without "
-                 "content_type, or in front of those");
+                 "\" with content_type, after a rule that depends on clients or listener: all "
+                 "clients would share the stored responses; accepted: in a rule without "
+                 "content_type, or before those");
     return;
   }
 }

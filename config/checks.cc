@@ -94,15 +94,14 @@ Result<std::string> check_intercepted_host(std::string_view text) {
   // A host that ends with a number is an address, or would be taken for one.
   const std::string_view last = std::string_view(*host).substr(host->rfind('.') + 1);
   const bool is_number = last.find_first_not_of("0123456789") == std::string_view::npos;
-  if (host->front() == '[' || is_number)
-    return fail("is an address, of which nothing is decrypted");
+  if (host->front() == '[' || is_number) return fail("is an address; only names can be decrypted");
   return host;
 }
 
 Result<std::string> check_path_prefix(std::string_view text) {
   if (!text.starts_with('/')) return fail("does not start with \"/\"");
   if (text.find_first_of("?# ") != std::string_view::npos || has_control(text)) {
-    return fail("holds what a path cannot");
+    return fail("contains characters that a path cannot have");
   }
   return std::string(text);
 }
@@ -111,7 +110,7 @@ Result<std::string> check_target_or_empty(std::string_view text) {
   if (text.empty()) return std::string();
   if (!text.starts_with('/')) return fail("does not start with \"/\"");
   if (text.find_first_of("# ") != std::string_view::npos || has_control(text)) {
-    return fail("holds what a path cannot");
+    return fail("contains characters that a path cannot have");
   }
   return std::string(text);
 }
@@ -160,7 +159,7 @@ Result<std::string> check_path_glob(std::string_view text) {
     return fail("does not start with \"/\" or \"*\"");
   }
   if (text.find_first_of("?# ") != std::string_view::npos || has_control(text)) {
-    return fail("holds what a path cannot");
+    return fail("contains characters that a path cannot have");
   }
   return std::string(text);
 }

@@ -269,9 +269,9 @@ std::vector<std::string> admin_warnings(const Admin& admin) {
   if (is_local(admin)) return {};
   const std::string where = "admin.address " + admin.address.text() + " is not on loopback";
   std::vector<std::string> warnings = {
-      where + ": what admin.allow_clients ask goes over the network as it is, without TLS"};
+      where + ": requests of admin.allow_clients pass the network without TLS"};
   if (admin.token_file.empty()) {
-    warnings.push_back(where + " and there is no admin.token_file: all purges are refused");
+    warnings.push_back(where + " and admin.token_file is empty: all purges are refused");
   }
   return warnings;
 }

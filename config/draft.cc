@@ -166,8 +166,8 @@ void Draft::check_required() {
 void Draft::check_forward() {
   const auto& parent = *config.forward.parent;
   if (!parent || !parent->tls) return;
-  fault_at("forward.parent", "\"" + config.forward.parent.text() +
-                                 "\" is asked by https; accepted: \"http://host:port\"");
+  fault_at("forward.parent",
+           "\"" + config.forward.parent.text() + "\" uses https; accepted: \"http://host:port\"");
 }
 
 void Draft::check_listeners() {
@@ -176,7 +176,7 @@ void Draft::check_listeners() {
   const auto claim = [&](const auto& address, const Endpoint& endpoint, const std::string& path) {
     for (const auto& [other, whose] : taken) {
       if (!overlap(*other, endpoint)) continue;
-      fault_at(path, "\"" + address.text() + "\" is taken by " + whose +
+      fault_at(path, "\"" + address.text() + "\" is used by " + whose +
                          "; accepted: an address of its own");
       return;
     }
@@ -188,8 +188,7 @@ void Draft::check_listeners() {
     check_listen_tls(i);
     if (listen.mode == Mode::kReverse && config.origin.empty()) {
       fault_at(element("listen", i, "mode"),
-               "\"reverse\" without anything to stand before; accepted: with at least one "
-               "[[origin]]");
+               "\"reverse\" without an origin; accepted: with at least one [[origin]]");
     }
   }
   if (const auto& endpoint = *config.admin.address) {
@@ -234,7 +233,7 @@ void Draft::check_disks() {
     const auto [other, fresh] =
         taken.emplace(std::filesystem::path(disk.path).lexically_normal().string(), path);
     if (!fresh && !disk.path.empty()) {
-      fault_at(path, "\"" + disk.path + "\" is taken by " + other->second +
+      fault_at(path, "\"" + disk.path + "\" is used by " + other->second +
                          "; accepted: a file or device of its own");
     }
     if (disk.size_bytes == 0) continue;  // a fault already
@@ -249,13 +248,12 @@ void Draft::check_probation() {
   Admission& admission = config.admission;
   if (config.disk.empty()) {
     fault_at("admission.policy",
-             "\"probation\" without a [[disk]]: it says what is written to disk; accepted: with "
-             "one, or \"second-hit\"");
+             "\"probation\" without a [[disk]]; accepted: with one, or \"second-hit\"");
   }
   if (admission.hash != filter::HashFamily::kXxh3) {
-    fault_at("admission.hash", "\"" + std::string(to_string(admission.hash)) +
-                                   "\" with \"probation\", which learns keys whose text is gone; "
-                                   "accepted: \"xxh3\"");
+    fault_at("admission.hash",
+             "\"" + std::string(to_string(admission.hash)) +
+                 "\" with \"probation\", which hashes keys by xxh3 only; accepted: \"xxh3\"");
   }
   if (!admission.refresh) {
     fault_at("admission.refresh", "false with \"probation\"; accepted: true");
@@ -318,7 +316,7 @@ void Draft::check_are_listeners(const std::string& path, const std::vector<std::
   for (const std::string& name : names) {
     const auto is_named = [&](const Listen& listen) { return listen.address.text() == name; };
     if (std::ranges::none_of(config.listen, is_named)) {
-      fault_at(path, "\"" + name + "\" is no address of a [[listen]]; accepted: " + there);
+      fault_at(path, "\"" + name + "\" is not the address of a [[listen]]; accepted: " + there);
     }
   }
 }
@@ -377,8 +375,9 @@ void Draft::check_filters() {
     }
   }
   if (filters.squid_digest && !resident) {
-    fault_at("filters.squid_digest",
-             "true without what it is made of; accepted: with \"resident\" in filters.publish");
+    fault_at(
+        "filters.squid_digest",
+        "true without the filter of cached URLs; accepted: with \"resident\" in filters.publish");
   }
   if (!filters.path.empty() && filters.publish.empty()) {
     fault_at("filters.path",

@@ -152,7 +152,7 @@ Result<LogFormat> parse_log_format(std::string_view text) {
     return byte < 0x20 || byte == 0x7f;
   };
   if (std::ranges::any_of(text, is_control)) return fail("has a control character");
-  if (!text.contains('%')) return fail("is no format");
+  if (!text.contains('%')) return fail("is not a format");
   auto parts = parse_line(text);
   if (!parts) return std::unexpected(parts.error());
   return LogFormat{Style::kLine, *std::move(parts)};

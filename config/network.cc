@@ -141,7 +141,7 @@ Result<unsigned> parse_socket_mode(std::string_view text) {
   unsigned mode = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
   if (status != std::errc{} || end != text.data() + text.size() || mode > kAll) {
-    return fail("is no octal number up to 0777");
+    return fail("is not an octal number up to 0777");
   }
   return mode;
 }
@@ -255,7 +255,7 @@ Result<Cidr> parse_cidr(std::string_view text) {
   Bytes16 cleared = cidr.address;
   clear_behind(cleared, cidr.prefix_bits);
   if (cleared != cidr.address) {
-    return fail("has bits set behind its prefix (" + format_address(cleared, numeric->v4) + "/" +
+    return fail("has bits set after its prefix (" + format_address(cleared, numeric->v4) + "/" +
                 std::string(text.substr(slash + 1)) + "?)");
   }
   return cidr;
@@ -267,7 +267,7 @@ Result<PortRange> parse_port_range(std::string_view text) {
   const auto last =
       dash == std::string_view::npos ? first : parse_number(text.substr(dash + 1), 65535);
   if (!first || !last || *first == 0 || *last == 0) return fail("has no port of 1 .. 65535");
-  if (*last < *first) return fail("ends in front of its beginning");
+  if (*last < *first) return fail("ends before its beginning");
   return PortRange{*first, *last};
 }
 
@@ -278,13 +278,13 @@ Result<ClientShare> parse_client_share(std::string_view text) {
   std::uint32_t number = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (status != std::errc{} || end != text.data() + text.size()) {
-    return fail("is no percentage and no number");
+    return fail("is neither a percentage nor a number");
   }
   if (!is_percentage) {
     if (number > kConnectionsMax) return fail("is too large");
     return ClientShare{.connections = number};
   }
-  if (number == 0 || number > 100) return fail("is no percentage of 1 .. 100");
+  if (number == 0 || number > 100) return fail("is not a percentage of 1 .. 100");
   return ClientShare{.percent = number};
 }
 

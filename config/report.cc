@@ -59,18 +59,18 @@ void report_listeners(const Config& config, Report& report) {
   }
   if (!config.origin.empty() &&
       std::ranges::find(config.listen, Mode::kReverse, &Listen::mode) == config.listen.end()) {
-    report.note("[[origin]] is without effect: no [[listen]] has mode = \"reverse\".");
+    report.note("[[origin]] has no effect: no [[listen]] has mode = \"reverse\".");
   }
   for (const auto& listen : config.listen) {
     if (listen.purge_to_origin && !listen.purge_clients.empty()) {
       report.note("listen " + listen.address.text() +
-                  ": purge_to_origin is without effect, for purge_clients names clients.");
+                  ": purge_to_origin has no effect, because purge_clients is set.");
     }
     if (listen.mode != Mode::kReverse || !listen.purge_clients.empty() || listen.purge_to_origin) {
       continue;
     }
     report.note("listen " + listen.address.text() +
-                ": PURGE and BAN get 403, for listen.purge_clients names nobody.");
+                ": PURGE and BAN get 403, because listen.purge_clients is empty.");
   }
   report.line("admin", *config.admin.address ? config.admin.address.text() : "none");
   for (const std::string& warning : admin_warnings(config.admin)) report.note(warning);
@@ -95,8 +95,8 @@ void report_rules(const Config& config, Report& report) {
     if (rule != first) behind += (behind.empty() ? "" : ", ") + shown(rule);
   }
   if (behind.empty()) return;
-  report.note(shown(first) +
-              " holds for every request, so that what is behind it never does: " + behind + ".");
+  report.note(shown(first) + " matches every request, so that later rules never apply: " + behind +
+              ".");
 }
 
 // The consequences for the proxy's users are reported in full.
@@ -109,10 +109,10 @@ void report_intercept(const Config& config, Report& report) {
   };
   if (!intercept.is_on()) {
     if (!intercept.hosts.empty()) {
-      report.note("intercept.hosts is without effect: there is no intercept.ca_certificate.");
+      report.note("intercept.hosts has no effect: set intercept.ca_certificate.");
     }
     if (!intercept.ca_certificate.empty()) {
-      report.note("intercept.ca_certificate is without effect: intercept.hosts is empty.");
+      report.note("intercept.ca_certificate has no effect: intercept.hosts is empty.");
     }
     return;
   }
@@ -123,10 +123,9 @@ void report_intercept(const Config& config, Report& report) {
   report.line("decrypted",
               "CONNECT to " + listed(intercept.hosts) + " at port " + ports +
                   (intercept.never.empty() ? std::string() : ", never " + listed(intercept.never)));
-  report.line("other CONNECTs", "go through unread");
+  report.line("other CONNECTs", "pass unread");
   report.note(
-      "the proxy reads what clients send to these hosts and get of them. Those who use it must be "
-      "told.");
+      "the proxy reads all traffic of clients with these hosts. You must inform its users.");
 }
 
 bool is_bounded_by_segment(const Config& config, std::uint64_t bytes) {
@@ -137,7 +136,7 @@ bool is_bounded_by_segment(const Config& config, std::uint64_t bytes) {
 void report_cache(const Config& config, std::uint32_t cores, Report& report) {
   const Cache& cache = config.cache;
   report.line("workers", std::to_string(effective_workers(config.workers, cores)) +
-                             (config.workers.count == 0 ? " (one a core)" : ""));
+                             (config.workers.count == 0 ? " (one per core)" : ""));
   report.line("memory", format_bytes(cache.memory_bytes) + " in " + plural(cache.shards, "shard") +
                             ", eviction " + choice_text("cache", "eviction", &cache));
   const std::uint64_t effective = effective_max_object(config);
@@ -147,11 +146,11 @@ void report_cache(const Config& config, std::uint32_t cores, Report& report) {
     const bool by_segment = effective > in_memory && is_bounded_by_segment(config, effective);
     const std::string_view room =
         effective > in_memory ? "an eighth of the disks" : "an eighth of the memory";
-    object += ", " + std::string(by_segment ? "what fits a segment of the disks" : room) +
+    object += ", " + std::string(by_segment ? "a segment of the disks" : room) +
               "; configured: " + format_bytes(cache.max_object_bytes);
   }
   if (effective > in_memory) {
-    object += "; on disk alone beyond " + format_bytes(in_memory) + ", an eighth of the memory";
+    object += "; on disk only beyond " + format_bytes(in_memory) + ", an eighth of the memory";
   }
   report.line("max_object", object);
 }
@@ -163,9 +162,9 @@ void report_compression(const Config& config, Report& report) {
   for (const std::string& coding : compression.codings) {
     codings += (codings.empty() ? "" : ", ") + coding;
   }
-  report.line("compression", codings + ", of what is not known to be below " +
+  report.line("compression", codings + ", unless known to be below " +
                                  format_bytes(compression.min_size_bytes) + "; at most " +
-                                 format_bytes(compression.memory_bytes) + " for what is under way");
+                                 format_bytes(compression.memory_bytes) + " for bodies in flight");
 }
 
 void report_disks(const Config& config, Report& report) {
@@ -182,7 +181,7 @@ void report_disks(const Config& config, Report& report) {
   report.line("written to disk",
               "what lives " + format_duration(cache.disk_life_min) + " or longer, " +
                   (cache.disk_write_rate == 0
-                       ? std::string("at any rate")
+                       ? std::string("without a rate limit")
                        : "up to " + format_bytes(cache.disk_write_rate) + " a second") +
                   "; of a reclaimed segment up to " + std::to_string(cache.disk_reinsert) +
                   " % again");
@@ -194,12 +193,10 @@ void report_disks(const Config& config, Report& report) {
   if (estimate.indexed < estimate.on_disk) {
     const double used =
         static_cast<double>(estimate.indexed) / static_cast<double>(estimate.on_disk);
-    report.note(
-        "cache.memory has no room for the index of all that the disks can hold: at a mean "
-        "of " +
-        mean + " an object (cache.mean_object) " + percent(used) +
-        " of them are used. Recommended: a cache.memory of " +
-        format_bytes(cache::kDiskIndexShare * estimate.index_bytes) + " or more.");
+    report.note("cache.memory is too small for the index of the disks: at a mean of " + mean +
+                " an object (cache.mean_object) " + percent(used) +
+                " of them are used. Recommended: a cache.memory of " +
+                format_bytes(cache::kDiskIndexShare * estimate.index_bytes) + " or more.");
   }
 }
 
@@ -221,7 +218,7 @@ std::string window_text(const Config& config, const FilterPlan& plan) {
   const Nanoseconds rotate_after = config.admission.rotate_after;
   if (rotate_after > Nanoseconds(0)) {
     text += ", or " + format_duration(rotate_after) + " to " + format_duration(2 * rotate_after) +
-            " where that is sooner";
+            " if that is sooner";
   }
   return text;
 }
@@ -245,13 +242,13 @@ void report_window(const Config& config, std::uint64_t capacity, Report& report)
       " Recommended: an admission.capacity of " + std::to_string(window.recommended) + ".";
   if (capacity < window.least) {
     report.note(begin + "short for the " + kept +
-                ": a key is forgotten while what came with it is still held, and its second "
-                "request counts as the first." +
+                ": keys expire while their objects are cached, so that a second request counts as "
+                "the first." +
                 remedy);
   } else if (window.most != 0 && capacity > window.most) {
     report.note(begin + "long for the " + kept +
-                ": what is asked for again only after that long is written to disk, and leaves it "
-                "before it is asked for once more." +
+                ": objects requested again after that long are written to disk, and leave it "
+                "before the next request." +
                 remedy);
   }
 }
@@ -275,8 +272,8 @@ void report_filter(const Config& config, const FilterPlan& plan, Report& report)
   report.line("seed", seed_text(config));
   if (shard.hash != filter::HashFamily::kSiphash) {
     report.note(
-        "the secret seed keeps collisions that were crafted offline from carrying over. That is no "
-        "cryptographic promise; admission.hash = \"siphash\" makes one.");
+        "the secret seed protects against collisions crafted offline, but not cryptographically; "
+        "admission.hash = \"siphash\" does.");
   }
 }
 
@@ -285,7 +282,7 @@ void report_threshold(const Config& config, Report& report) {
   report.line("admitted",
               "up to " + format_bytes(threshold) + " (" + std::to_string(threshold) + " bytes)");
   if (threshold > max_object_in_memory(config)) {
-    report.note("admission.size_threshold keeps nothing out that max_object lets in.");
+    report.note("admission.size_threshold has no effect: max_object is smaller.");
   }
 }
 
@@ -296,17 +293,18 @@ void report_admission(const Config& config, Report& report) {
   const std::uint64_t capacity = plan ? plan->capacity : admission.capacity;
   if (admission.policy == Policy::kNthHit) {
     report.line("admitted", "at request " + std::to_string(admission.min_requests) +
-                                ", each before it is an insertion");
+                                ", each earlier one is an insertion");
   }
   if (cache::has_filter(admission.policy) && plan) {
     report_filter(config, *plan, report);
   }
   switch (admission.policy) {
     case Policy::kProbation:
-      report.line("written", std::string("what is asked for again after it has left the memory") +
-                                 (admission.fill ? "; all, until a disk was full once" : ""));
+      report.line("written",
+                  std::string("objects requested again after they left the memory") +
+                      (admission.fill ? "; all objects until a disk was full once" : ""));
       report.line("write cost", plain_number(admission.write_cost, 4) +
-                                    " of a byte fetched; samples choose how long keys are known");
+                                    " of a byte fetched; samples choose the window");
       break;
     case Policy::kExactSecondHit:
       report.line("capacity", std::to_string(capacity) +
@@ -347,8 +345,7 @@ void report_filters(const Config& config, Report& report) {
     const std::uint32_t hours = hours_kept(filters);
     const std::uint64_t bytes = (made->bits + 7) / 8;
     report.line("changes", plural(hours, "hour") + " and the current one, each " + text(*made) +
-                               ", " + format_bytes(bytes) +
-                               " where anything has changed: at most " +
+                               ", " + format_bytes(bytes) + " for hours with changes: at most " +
                                format_bytes(bytes * (hours + 1)));
   }
   if (const auto made = derive_resident_filter(config);
@@ -379,8 +376,8 @@ void report_shadow(const Config& config, Report& report) {
       whole / shadow.sample / std::max<std::uint64_t>(config.cache.mean_object_bytes, 1);
   if (held < kFew) {
     report.note("the sample's caches hold about " + std::to_string(held) +
-                " objects of cache.mean_object each: with fewer than 64 what is told is far off; "
-                "a smaller shadow.sample holds more.");
+                " objects of cache.mean_object each: with fewer than 64 the results are "
+                "unreliable; lower shadow.sample.");
   }
 }
 

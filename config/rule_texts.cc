@@ -88,11 +88,11 @@ Result<StatusLife> parse_status_life(std::string_view text) {
   StatusLife life;
   const std::size_t equals = text.find('=');
   if (equals != std::string_view::npos) {
-    if (!read_statuses(text.substr(0, equals), life)) return fail("names no status of an error");
+    if (!read_statuses(text.substr(0, equals), life)) return fail("is not an error status");
     text.remove_prefix(equals + 1);
   }
   const auto duration = parse_duration(text);
-  if (!duration) return fail("is no duration");
+  if (!duration) return fail("is not a duration");
   life.life = *duration;
   return life;
 }
@@ -130,7 +130,7 @@ Result<FieldLine> parse_field_line(std::string_view text) {
   if (colon == std::string_view::npos) return fail("has no \":\"");
   auto name = check_field_name(text.substr(0, colon));
   if (!name) return std::unexpected(name.error());
-  if (is_framing(lower_ascii(*name))) return fail("is a field of the connection's");
+  if (is_framing(lower_ascii(*name))) return fail("is a connection field");
   std::string_view value = text.substr(colon + 1);
   while (value.starts_with(' ')) value.remove_prefix(1);
   while (value.ends_with(' ')) value.remove_suffix(1);

@@ -64,10 +64,10 @@ Result<ShadowPolicy> parse_shadow_policy(std::string_view text) {
   }
   const std::size_t colon = std::min(rest.find(':'), rest.size());
   const auto admission = cache::parse_admission(rest.substr(0, colon));
-  if (!admission) return fail("is no policy: " + admission.error().message);
+  if (!admission) return fail("is not a policy: " + admission.error().message);
   policy.admission = *admission;
   if (policy.admission == cache::AdmissionPolicy::kProbation) {
-    return fail("is probation, which needs a disk: what is simulated has none");
+    return fail("is probation, which needs a disk, and the simulation has none");
   }
   if (colon != rest.size()) {
     if (auto read = read_parameter(rest.substr(colon + 1), policy); !read) {

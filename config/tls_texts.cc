@@ -51,7 +51,7 @@ std::string inline_table(std::string_view lines) {
 }
 
 Result<std::string> check_alpn(std::string_view text) {
-  if (text != "http/1.1" && text != "http/1.0") return fail("is not spoken");
+  if (text != "http/1.1" && text != "http/1.0") return fail("is not supported");
   return std::string(text);
 }
 

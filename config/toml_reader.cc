@@ -95,8 +95,8 @@ std::string no_tables(const toml::node& node) {
   if (array != nullptr) {
     for (const auto& item : *array) {
       const auto text = item.value_exact<std::string>();
-      if (text) return quoted(std::string_view(*text)) + " is no table";
-      if (!item.is_table()) return "what is listed is no table";
+      if (text) return quoted(std::string_view(*text)) + " is not a table";
+      if (!item.is_table()) return "the list has an element that is not a table";
     }
     return {};
   }
@@ -106,7 +106,7 @@ std::string no_tables(const toml::node& node) {
   if (!pairs) return "a table, not a list of them";
   std::string lines;
   for (const std::string& pair : std::get<std::vector<std::string>>(*pairs)) lines += pair + "\n";
-  return inline_table(lines) + " is no list";
+  return inline_table(lines) + " is not a list";
 }
 
 struct Reader {
@@ -253,7 +253,7 @@ Mended mend_bare_value(std::string& text, const toml::source_region& source, std
   if (!meant.refusal.empty()) {
     fault = meant.refusal;
   } else if (key->kind == Kind::kBool) {
-    fault = shown + " is no boolean; write: " + found->key + " = " + meant.shown;
+    fault = shown + " is not a boolean; write: " + found->key + " = " + meant.shown;
   } else if (!key->secret) {
     fault += "; write: " + found->key + " = " + meant.shown;
   }
@@ -356,7 +356,7 @@ Result<Value> read_set_value(const Key& key, std::string_view text) {
       const std::string shown = key.secret ? "the value" : std::string(text);
       const bool is_switch = key.kind == Kind::kBool;
       return fail(
-          shown + (is_switch ? " is no boolean" : " needs quotes") +
+          shown + (is_switch ? " is not a boolean" : " needs quotes") +
           (key.secret ? "" : "; write: '" + std::string(key.name) + "=" + meant.shown + "'"));
     }
   } else if (key.kind == Kind::kIntegerList) {

@@ -159,7 +159,8 @@ TEST_CASE("The report shows what follows from the config", "[config][report]") {
                          "admission.capacity=80000", "cache.shards=1"}),
                    2);
   for (const char* line :
-       {"listen                127.0.0.1:3128 forward\n", "workers               2 (one a core)\n",
+       {"listen                127.0.0.1:3128 forward\n",
+        "workers               2 (one per core)\n",
         "memory                64MiB in 1 shard, eviction sieve\n",
         "max_object            8MiB (8388608 bytes), an eighth of the memory; configured: 32MiB\n",
         "admission             second-hit\n", "layout                classic, hash xxh3\n",
@@ -167,7 +168,7 @@ TEST_CASE("The report shows what follows from the config", "[config][report]") {
         "k                     7\n", "bytes                 200000 (195.3KiB) for both",
         "fpr over a cycle      low 0.8",
         "remembered            a key for at least 80000 and at most 160000 later insertions, or 1h "
-        "to 2h where that is sooner\n",
+        "to 2h if that is sooner\n",
         "seed                  random, new at every start (no state.directory)\n",
         "no cryptographic promise"}) {
     CHECK_THAT(report, Contains(line));

@@ -54,9 +54,9 @@ TEST_CASE("a value that is right in quotes is named with its key and the form to
        "2:17: forward.allow_clients: a text in the list needs quotes; write: allow_clients = "
        "[\"10.0.0.0/8\", \"192.168.0.0/16\"]"},
       {"[admission]\nrefresh = yes\n",
-       "2:11: admission.refresh: yes is no boolean; write: refresh = true"},
+       "2:11: admission.refresh: yes is not a boolean; write: refresh = true"},
       {"[admission]\nrefresh = Off\n",
-       "2:11: admission.refresh: Off is no boolean; write: refresh = false"},
+       "2:11: admission.refresh: Off is not a boolean; write: refresh = false"},
       {"[[rule]]\nnegative = { 404 = 10s }\n",
        "2:12: rule.0.negative: { 404 = 10s } needs quotes; write: negative = { 404 = \"10s\" }"},
   }));

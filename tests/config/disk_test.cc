@@ -86,7 +86,7 @@ TEST_CASE("Disks of one path are refused by both names", "[config][disk]") {
     std::vector<std::string> sets = first;
     sets.push_back("disk.1.path=" + same);
     CHECK(faults("", sets) == "--set disk.1.path: \"" + same +
-                                  "\" is taken by disk.0.path; accepted: a file or device of its "
+                                  "\" is used by disk.0.path; accepted: a file or device of its "
                                   "own");
   }
   std::vector<std::string> other = first;
@@ -159,8 +159,8 @@ TEST_CASE("The report shows each disk, its index, and warns where the memory has
   std::vector<std::string> little = sets;
   little.emplace_back("cache.memory=16MiB");
   CHECK_THAT(check_report(with(little), 1),
-             Contains("note: cache.memory has no room for the index of all that the disks can "
-                      "hold: at a mean of 16KiB an object (cache.mean_object) 27.83 % of them are "
+             Contains("note: cache.memory is too small for the index of the disks: at a mean of "
+                      "16KiB an object (cache.mean_object) 27.83 % of them are "
                       "used. Recommended: a cache.memory of 57.5MiB or more.\n"));
   CHECK_THAT(check_report(with({}), 1), !Contains("disk"));
 }

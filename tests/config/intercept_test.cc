@@ -67,7 +67,7 @@ TEST_CASE("No address is decrypted", "[config][intercept]") {
 TEST_CASE("What is decrypted needs the rest of the configuration", "[config][intercept]") {
   const std::string host = "hosts = [\"a.example\"]\n";
   CHECK(refused(kFiles + host + "[upstream]\ntls_verify = false\n") ==
-        "encore.toml:6:14: upstream.tls_verify: false, while intercept.hosts names some; accepted: "
+        "encore.toml:6:14: upstream.tls_verify: false, but intercept.hosts is not empty; accepted: "
         "true");
   CHECK(read(kFiles + "[upstream]\ntls_verify = false\n").has_value());
   CHECK(refused(kFiles + host + "ports = [443, 9443]\n") ==

@@ -189,8 +189,8 @@ TEST_CASE("Bad values are refused", "[config]") {
       Row{"[admission]\nfill = 1",
           "2:8: admission.fill: 1 is not a boolean; accepted: true or false"},
       Row{"[admission]\npolicy = \"probation\"",
-          "2:10: admission.policy: \"probation\" without a [[disk]]: it says what is written to "
-          "disk; accepted: with one, or \"second-hit\""},
+          "2:10: admission.policy: \"probation\" without a [[disk]]; accepted: with one, or "
+          "\"second-hit\""},
       Row{"[admission]\npolicy = \"probation\"\nhash = \"siphash\"\n[[disk]]\npath = \"d\"\nsize = "
           "\"1GiB\"",
           "3:8: admission.hash: \"siphash\" with \"probation\", which learns keys whose text is "
@@ -220,7 +220,7 @@ TEST_CASE("Bad values are refused", "[config]") {
           "2:17: forward.allow_clients: \"::1\" is not a list of strings; accepted: a list of up "
           "to 4096: addresses and blocks, as \"10.0.0.0/8\""},
       Row{"[forward]\nallow_clients = [\"10.0.0.1/8\"]",
-          "2:17: forward.allow_clients: \"10.0.0.1/8\" has bits set behind its prefix "
+          "2:17: forward.allow_clients: \"10.0.0.1/8\" has bits set after its prefix "
           "(10.0.0.0/8?); accepted: a list of up to 4096: addresses and blocks, as "
           "\"10.0.0.0/8\""},
       Row{"[[origin]]\nservers = []",
@@ -350,9 +350,9 @@ TEST_CASE("Addresses that contain each other are not taken both", "[config]") {
 }
 
 TEST_CASE("A reverse listener needs an origin, and each route is there once", "[config]") {
-  CHECK(faults("", {"listen.0.mode=reverse"}) ==
-        "--set listen.0.mode: \"reverse\" without anything to stand before; "
-        "accepted: with at least one [[origin]]");
+  CHECK(
+      faults("", {"listen.0.mode=reverse"}) ==
+      "--set listen.0.mode: \"reverse\" without an origin; accepted: with at least one [[origin]]");
   CHECK(faults("[[origin]]\n[[origin]]\nhost = \"*\"\n") ==
         "encore.toml:3:8: origin.1.host: \"*\" with path \"/\" is origin.0 already; accepted: each "
         "pair once");

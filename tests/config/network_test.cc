@@ -149,5 +149,5 @@ TEST_CASE("A block with bits behind its prefix is refused with the block that wa
           "[config][network]") {
   const auto cidr = parse_cidr("10.1.2.3/8");
   REQUIRE_FALSE(cidr.has_value());
-  CHECK(cidr.error().message == "has bits set behind its prefix (10.0.0.0/8?)");
+  CHECK(cidr.error().message == "has bits set after its prefix (10.0.0.0/8?)");
 }

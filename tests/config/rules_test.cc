@@ -108,8 +108,8 @@ TEST_CASE("what says more of an answer that a rule does not give is refused", "[
 TEST_CASE("the report names rules behind one that holds for all", "[config][rules]") {
   const std::string all = "[[rule]]\npath = \"*\"\n[[rule]]\nname = \"x\"\ndeny = 403\n[[rule]]\n";
   CHECK(check_report(good(all), 1)
-            .contains("note: rule.0 holds for every request, so that what is behind it never "
-                      "does: rule.1 (x), rule.2.\n"));
+            .contains("note: rule.0 matches every request, so that later rules never apply: rule.1 "
+                      "(x), rule.2.\n"));
   CHECK_FALSE(check_report(good("[[rule]]\nmethod = \"GET\"\n[[rule]]\n"), 1).contains("rule."));
   CHECK_FALSE(check_report(good("[[rule]]\nhost = \"a\"\n[[rule]]\n"), 1).contains("rule."));
 }

@@ -56,8 +56,8 @@ TEST_CASE("what is no list of tables is said to be none", "[config][tls]") {
   for (const auto& [written, wrong] :
        {std::pair<std::string, std::string>{"{certificate = \"a\", key = \"b\"}",
                                             "{certificate = \"a\", key = \"b\"} is no list"},
-        {"[\"file\"]", "\"file\" is no table"},
-        {"[{certificate = \"a\"}, 1]", "what is listed is no table"},
+        {"[\"file\"]", "\"file\" is not a table"},
+        {"[{certificate = \"a\"}, 1]", "the list has an element that is not a table"},
         {"{certificate = 1}", "a table, not a list of them"},
         {"\"file\"", "a value of another kind"}}) {
     CAPTURE(written);
@@ -106,7 +106,7 @@ TEST_CASE("what goes together of the keys for TLS is checked", "[config][tls]") 
   CHECK(says(fault(pair + "redirect_https = true\n"), "of a listener with tls"));
   CHECK(says(fault("redirect_https = true\n[[listen]]\nredirect_https = true\n"),
              "listen.1.redirect_https: of a forward listener"));
-  CHECK(says(fault(pair + "tls_alpn = [\"h2\"]\n"), "\"h2\" is not spoken"));
+  CHECK(says(fault(pair + "tls_alpn = [\"h2\"]\n"), "\"h2\" is not supported"));
   CHECK(says(fault(pair + "tls_client_verify = \"request\"\ntls_client_ca = \"c\"\n"
                           "tls_client_field = \"Host\"\n"),
              "tls_client_field: \"Host\""));
