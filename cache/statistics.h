@@ -14,20 +14,20 @@
 namespace encore::cache {
 
 //  member            meaning
-#define ENCORE_KERNEL_COUNTERS(X)                              \
-  X(fresh_hits, "lookups that found a fresh entry")            \
-  X(stale_hits, "lookups that found a stale entry")            \
-  X(misses, "lookups that found no entry")                     \
-  X(reused, "entries found again, each counted once")          \
-  X(commits, "entries stored, replacements included")          \
-  X(replacements, "entries replaced by the same variant")      \
-  X(freshens, "entries freshened by a validation")             \
-  X(evictions, "entries evicted for room")                     \
-  X(evicted_bytes, "their charge")                             \
-  X(expirations, "entries past keep_until, found by a lookup") \
-  X(variants_dropped, "entries beyond the bound on variants")  \
-  X(invalidations, "entries invalidated, removed or purged")   \
-  X(reserve_failures, "reservations refused: full or too large")
+#define ENCORE_KERNEL_COUNTERS(X)                               \
+  X(fresh_hits, "Lookups that found a fresh entry.")            \
+  X(stale_hits, "Lookups that found a stale entry.")            \
+  X(misses, "Lookups that found no entry.")                     \
+  X(reused, "Entries found again, each counted once.")          \
+  X(commits, "Entries stored, replacements included.")          \
+  X(replacements, "Entries replaced by the same variant.")      \
+  X(freshens, "Entries refreshed by a validation.")             \
+  X(evictions, "Entries evicted.")                              \
+  X(evicted_bytes, "Memory charge of evicted entries.")         \
+  X(expirations, "Entries past keep_stale, found by a lookup.") \
+  X(variants_dropped, "Entries beyond cache.variants_max.")     \
+  X(invalidations, "Entries invalidated, removed or purged.")   \
+  X(reserve_failures, "Reservations refused: full or too large.")
 
 struct KernelCounters {
 #define ENCORE_MEMBER(id, meaning) std::uint64_t id = 0;
@@ -40,28 +40,28 @@ struct KernelCounters {
 
 // Counters of the disk tier; bytes are counted as placed (with padding).
 //  member           meaning
-#define ENCORE_DISK_COUNTERS(X)                                           \
-  X(fresh_hits, "lookups that found a fresh entry on disk alone")         \
-  X(stale_hits, "lookups that found a stale entry on disk alone")         \
-  X(promotions, "entries stored in memory from disk")                     \
-  X(storable_bytes, "sizes of the responses that asked to be stored")     \
-  X(admitted, "records placed for what was stored")                       \
-  X(admitted_bytes, "their bytes")                                        \
-  X(moved, "records placed again from a segment that was reclaimed")      \
-  X(moved_bytes, "their bytes")                                           \
-  X(filled, "of the records for what was stored, those that fill a disk") \
-  X(filled_bytes, "their bytes")                                          \
-  X(settled, "entries dropped that filled no disk")                       \
-  X(settled_visited, "of these, those that were hit on disk")             \
-  X(replaced, "entries replaced by the same variant")                     \
-  X(invalidations, "entries invalidated, removed or purged")              \
-  X(loaded, "entries found at the start")                                 \
-  X(stored_alone, "entries stored on disk and not in memory")             \
-  X(parts_placed, "of the records placed, parts of large bodies")         \
-  X(parts_placed_bytes, "their bytes")                                    \
-  X(parts_loaded, "parts of large bodies found at the start")             \
-  X(segments_reclaimed, "segments reclaimed")                             \
-  X(names_refused, "lists of names in Vary without a number, whose responses are not placed")
+#define ENCORE_DISK_COUNTERS(X)                                                    \
+  X(fresh_hits, "Lookups that found a fresh entry on disk only.")                  \
+  X(stale_hits, "Lookups that found a stale entry on disk only.")                  \
+  X(promotions, "Entries copied from disk to memory.")                             \
+  X(storable_bytes, "Bytes of storable responses.")                                \
+  X(admitted, "Records placed for new responses.")                                 \
+  X(admitted_bytes, "Bytes of records placed for new responses.")                  \
+  X(moved, "Records re-inserted from a reclaimed segment.")                        \
+  X(moved_bytes, "Bytes of re-inserted records.")                                  \
+  X(filled, "Records of new responses that fill a disk.")                          \
+  X(filled_bytes, "Bytes of records that fill a disk.")                            \
+  X(settled, "Dropped entries that did not fill a disk.")                          \
+  X(settled_visited, "Dropped entries that were hit on disk and did not fill it.") \
+  X(replaced, "Entries on disk replaced by the same variant.")                     \
+  X(invalidations, "entries invalidated, removed or purged")                       \
+  X(loaded, "Entries found on disk at the start.")                                 \
+  X(stored_alone, "Entries stored on disk only.")                                  \
+  X(parts_placed, "Records placed for parts of large bodies.")                     \
+  X(parts_placed_bytes, "Bytes of records of parts of large bodies.")              \
+  X(parts_loaded, "Parts of large bodies found at the start.")                     \
+  X(segments_reclaimed, "Segments reclaimed.")                                     \
+  X(names_refused, "Responses not placed because their list of names in Vary has no number.")
 
 // Bytes written for each byte admitted; 1 where none was.
 constexpr double write_amplification_of(std::uint64_t admitted_bytes, std::uint64_t moved_bytes) {

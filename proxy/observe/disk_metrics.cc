@@ -35,9 +35,9 @@ class DiskWriter {
   // A sample a disk and reason.
   void placed() {
     constexpr std::string_view kName = "disk_placed_bytes_total";
-    out_.family(kName, "counter",
-                "Room given away on a disk: for what was stored (admit), for what was moved on "
-                "from a reclaimed segment (move).");
+    out_.family(
+        kName, "counter",
+        "Space allocated on a disk: for new responses (admit) and re-inserted ones (move).");
     for (std::size_t i = 0; i < disk_.disks.size(); ++i) {
       why(kName, i, "admit", disk_.disks[i].admitted_bytes);
       why(kName, i, "move", disk_.disks[i].moved_bytes);
@@ -46,14 +46,14 @@ class DiskWriter {
 
   void devices(std::span<const disk::DiskReport> devices) {
     constexpr std::string_view kWritten = "disk_bytes_written_total";
-    out_.family("disk_info", "gauge", "The path of a disk.");
+    out_.family("disk_info", "gauge", "Path of a disk.");
     for (std::size_t i = 0; i < devices.size(); ++i) {
       out_.sample("disk_info",
                   fmt::format("disk=\"{}\",path=\"{}\"", i, label_value(devices[i].path)), 1);
     }
     out_.family(kWritten, "counter",
-                "Bytes given to a device: for what was stored (admit), for what was moved on "
-                "(move), for all that makes a disk of it (format).");
+                "Bytes written to a device: new responses (admit), re-inserted ones (move), "
+                "metadata (format).");
     for (std::size_t i = 0; i < devices.size(); ++i) {
       why(kWritten, i, "admit", devices[i].admit_bytes);
       why(kWritten, i, "move", devices[i].move_bytes);
@@ -68,7 +68,7 @@ class DiskWriter {
       }
     }
     constexpr std::string_view kPaused = "disk_writes_paused";
-    out_.family(kPaused, "gauge", "1: writes have failed, and are not tried for a while.");
+    out_.family(kPaused, "gauge", "1: writing is paused after failures.");
     for (std::size_t i = 0; i < devices.size(); ++i) {
       const bool is_paused = devices[i].condition == disk::DiskCondition::kWritesPaused;
       out_.sample(kPaused, fmt::format("disk=\"{}\"", i), is_paused ? 1 : 0);
@@ -102,41 +102,42 @@ void write_disks(MetricsWriter& out, const cache::DiskStatistics& disk,
   DiskWriter writer(out, disk);
   writer.each({"disk_segments", "gauge", "Segments of a disk."},
               [](const Disk& each) { return each.segments; });
-  writer.each({"disk_free_segments", "gauge", "Of these, free."},
+  writer.each({"disk_free_segments", "gauge", "Free segments of a disk."},
               [](const Disk& each) { return each.free_segments; });
-  writer.each({"disk_capacity_bytes", "gauge", "What they hold."},
+  writer.each({"disk_capacity_bytes", "gauge", "Capacity of a disk's segments."},
               [](const Disk& each) { return each.segments * each.segment_bytes; });
   writer.each({"disk_objects", "gauge", "Stored responses on a disk."},
               [](const Disk& each) { return each.objects; });
-  writer.each({"disk_parts", "gauge", "Parts of the large ones among them."},
+  writer.each({"disk_parts", "gauge", "Parts of large responses on a disk."},
               [](const Disk& each) { return each.parts; });
-  writer.each({"disk_live_bytes", "gauge", "Bytes of both, with what pads them."},
+  writer.each({"disk_live_bytes", "gauge",
+               "Bytes of stored responses and parts on a disk, padding included."},
               [](const Disk& each) { return each.live_bytes; });
   writer.placed();
-  writer.each({"disk_write_amplification", "gauge",
-               "Bytes written for each byte that was written for what was stored."},
+  writer.each({"disk_write_amplification", "gauge", "Bytes written per byte of new responses."},
               [](const Disk& each) { return each.write_amplification(); });
   writer.each({"disk_offline", "gauge", "1: the disk has failed and is not used."},
               [](const Disk& each) { return each.offline ? 1 : 0; });
-  writer.each({"disk_loading", "gauge", "1: what lies there is still being found."},
+  writer.each({"disk_loading", "gauge", "1: the disk is still being read at the start."},
               [](const Disk& each) { return each.loading ? 1 : 0; });
-  out.one("disk_index_bytes", "gauge", "Memory of the index of all disks, out of cache.memory.",
+  out.one("disk_index_bytes", "gauge", "Memory of the index of all disks, part of cache.memory.",
           disk.index_bytes);
 #define ENCORE_DISK_SAMPLE(member, help) \
   out.one(total_name(#member), "counter", help, disk.counters.member);
   ENCORE_DISK_COUNTERS(ENCORE_DISK_SAMPLE)
 #undef ENCORE_DISK_SAMPLE
   writer.by("outcome",
-            {"disk_outcomes_total", "counter", "What a stored response came to for the disks."},
+            {"disk_outcomes_total", "counter", "Stored responses by their outcome for the disks."},
             cache::kDiskOutcomeNames, disk.counters.outcomes);
   writer.by("reason",
             {"disk_losses_total", "counter", "Stored responses that left a disk, by reason."},
             cache::kDiskLossNames, disk.counters.losses);
   writer.by("outcome",
-            {"disk_part_outcomes_total", "counter", "What became of the parts of large responses."},
+            {"disk_part_outcomes_total", "counter", "Parts of large responses by their outcome."},
             cache::kDiskOutcomeNames, disk.counters.part_outcomes);
   writer.by("reason",
-            {"disk_part_losses_total", "counter", "Parts of large responses that left a disk."},
+            {"disk_part_losses_total", "counter",
+             "Parts of large responses that left a disk, by reason."},
             cache::kDiskLossNames, disk.counters.part_losses);
   if (!devices.empty()) writer.devices(devices);
 }

@@ -25,22 +25,21 @@ struct DeviceFigure {
 };
 inline constexpr std::array kDeviceFigures = {
     DeviceFigure{&disk::DiskReport::reads, "reads", true, "Reads from a disk."},
-    DeviceFigure{&disk::DiskReport::read_bytes, "read_bytes", true, "Their bytes."},
-    DeviceFigure{&disk::DiskReport::read_errors, "read_errors", true, "Reads that failed."},
-    DeviceFigure{&disk::DiskReport::write_errors, "write_errors", true,
-                 "Writes and syncs that failed."},
+    DeviceFigure{&disk::DiskReport::read_bytes, "read_bytes", true, "Bytes read from a disk."},
+    DeviceFigure{&disk::DiskReport::read_errors, "read_errors", true, "Failed reads."},
+    DeviceFigure{&disk::DiskReport::write_errors, "write_errors", true, "Failed writes and syncs."},
     DeviceFigure{&disk::DiskReport::write_pauses, "write_pauses", true,
-                 "Times that writes were paused because they failed."},
+                 "Pauses of writing after failures."},
     DeviceFigure{&disk::DiskReport::failed_records, "failed_records", true,
-                 "Responses that were placed or to be moved on, and are not written."},
+                 "Responses placed or re-inserted, but not written."},
     DeviceFigure{&disk::DiskReport::damaged_records, "damaged_records", true,
-                 "Responses that were not sound when they were read."},
+                 "Damaged responses found while reading."},
     DeviceFigure{&disk::DiskReport::waiting_bytes, "waiting_bytes", false,
-                 "Bytes that wait to be written."},
+                 "Bytes queued for writing."},
     DeviceFigure{&disk::DiskReport::purge_log_entries, "purge_log_entries", false,
-                 "Purges that a disk remembers."},
+                 "Purges in a disk's purge log."},
     DeviceFigure{&disk::DiskReport::purge_log_overflows, "purge_log_overflows", true,
-                 "Times that a full purge log was made one purge of all that is older."},
+                 "Full purge logs replaced by one purge of all older objects."},
 };
 
 }  // namespace encore::server

@@ -53,26 +53,22 @@ void Http2Snapshot::add(const Http2Counts& counts) {
 
 void write_http2(MetricsWriter& out, const Http2Snapshot& counts) {
   write<h2::Allowance>(out, "http2_floods_total", "kind",
-                       "Connections of HTTP/2 ended because their client did this too often.",
+                       "HTTP/2 connections of clients ended for too many frames of a kind.",
                        counts.floods);
   write<h2::Limit>(out, "http2_limits_total", "limit",
-                   "Times that a limit of HTTP/2 was met: a stream or connection has ended.",
-                   counts.limits);
-  write<h2::Malformed>(out, "http2_malformed_total", "reason",
-                       "Requests of HTTP/2 refused with a reset because they were malformed.",
+                   "HTTP/2 streams or connections of clients ended by a limit.", counts.limits);
+  write<h2::Malformed>(out, "http2_malformed_total", "reason", "Malformed HTTP/2 requests, reset.",
                        counts.malformed, 1);
 }
 
 void write_origin_http2(MetricsWriter& out, const Http2Snapshot& counts) {
   write<h2::Allowance>(out, "origin_http2_floods_total", "kind",
-                       "Connections of HTTP/2 ended because their origin did this too often.",
+                       "HTTP/2 connections to origins ended for too many frames of a kind.",
                        counts.floods);
   write<h2::Limit>(out, "origin_http2_limits_total", "limit",
-                   "Times that an origin met a limit of HTTP/2: a stream or connection has ended.",
-                   counts.limits);
+                   "HTTP/2 streams or connections to origins ended by a limit.", counts.limits);
   write<h2::Malformed>(out, "origin_http2_malformed_total", "reason",
-                       "Responses of HTTP/2 refused with a reset because they were malformed.",
-                       counts.malformed, 1);
+                       "Malformed HTTP/2 responses, reset.", counts.malformed, 1);
 }
 
 }  // namespace encore::server

@@ -234,14 +234,14 @@ void LogWriter::write(std::string bytes) {
   }
   unwritten_ = {};
   begun_bytes_ = 0;
-  if (std::exchange(fails_, false)) log::warn("log {} is written again", path_);
+  if (std::exchange(fails_, false)) log::warn("log {}: writing again", path_);
 }
 
 // Keeps the line that was begun from its beginning: another file may be opened before it is
 // written.
 void LogWriter::keep_from(std::size_t done) {
   if (!std::exchange(fails_, true)) {
-    log::error("cannot write log {}: {}; records wait, up to {} MiB of them", path_,
+    log::error("cannot write log {}: {}; up to {} MiB of records are buffered", path_,
                std::strerror(errno), kBacklogBytesMax >> 20U);
   }
   std::size_t line = done;

@@ -66,7 +66,7 @@ class OriginWriter {
   }
   void failures() {
     constexpr std::string_view kName = "origin_server_failures_total";
-    out_.family(kName, "counter", "Requests and attempts that a server failed, by kind.");
+    out_.family(kName, "counter", "Failed attempts of a server, by kind.");
     for (const Line& line : lines_) {
       for (std::size_t i = 0; i < kServerFailureCount; ++i) {
         out_.sample(kName, fmt::format("{},kind=\"{}\"", line.labels, kServerFailureNames[i]),
@@ -76,7 +76,7 @@ class OriginWriter {
   }
   void error_answers() {
     constexpr std::string_view kName = "origin_server_error_answers_total";
-    out_.family(kName, "counter", "Its answers with an error status.");
+    out_.family(kName, "counter", "Responses of a server with an error status.");
     for (const Line& line : lines_) {
       out_.sample(kName, line.labels + ",status=\"4xx\"", line.sums.errors_4xx);
       out_.sample(kName, line.labels + ",status=\"5xx\"", line.sums.errors_5xx);
@@ -84,7 +84,7 @@ class OriginWriter {
   }
   void answer_times() {
     constexpr std::string_view kName = "origin_server_answer_seconds";
-    out_.family(kName, "histogram", "From a request to the head of its answer.");
+    out_.family(kName, "histogram", "Time from a request to the head of the server's response.");
     for (const Line& line : lines_) {
       HistogramWriter histogram(out_, kName, line.labels);
       for (std::size_t i = 0; i < kAnswerBuckets; ++i) {
@@ -112,7 +112,7 @@ void write_standings(MetricsWriter& out, const std::vector<ServerReport>& server
       counts.at(i) += server.standing == kStandings[i] ? 1U : 0U;
     }
   }
-  out.family(kName, "gauge", "Servers of an origin, by state: up, set aside, down by its checks.");
+  out.family(kName, "gauge", "Servers of an origin by state: up, ejected, down.");
   for (const auto& [origin, counts] : origins) {
     for (std::size_t i = 0; i < kStandings.size(); ++i) {
       out.sample(kName,
@@ -129,27 +129,28 @@ void write_origins(MetricsWriter& out, const Snapshot& snapshot) {
   write_standings(out, snapshot.servers);
   const std::vector<Line> lines = lines_of(snapshot);
   OriginWriter writer(out, lines);
-  writer.each("origin_server_up", "gauge",
-              "1: it is asked; 0: it is set aside, or checks found it down.",
+  writer.each("origin_server_up", "gauge", "1: in use; 0: ejected or down.",
               [](const Line& line) { return line.up; });
-  writer.each("origin_server_down", "gauge", "1: checks found it down.",
+  writer.each("origin_server_down", "gauge", "1: down by its health checks.",
               [](const Line& line) { return line.down; });
-  writer.each("origin_server_requests", "gauge", "Requests to it under way.",
+  writer.each("origin_server_requests", "gauge", "Requests to a server in progress.",
               [](const Line& line) { return line.requests; });
-  writer.each("origin_server_connections", "gauge", "Connections to it open.",
+  writer.each("origin_server_connections", "gauge", "Open connections to a server.",
               [](const Line& line) { return line.sums.connections; });
-  writer.counter("origin_server_sent_requests_total", "Requests sent to it.", &ServerSums::sent);
-  writer.counter("origin_server_sent_bytes_total", "Bytes sent to it.", &ServerSums::sent_bytes);
-  writer.counter("origin_server_received_bytes_total", "Bytes received from it.",
+  writer.counter("origin_server_sent_requests_total", "Requests sent to a server.",
+                 &ServerSums::sent);
+  writer.counter("origin_server_sent_bytes_total", "Bytes sent to a server.",
+                 &ServerSums::sent_bytes);
+  writer.counter("origin_server_received_bytes_total", "Bytes received from a server.",
                  &ServerSums::received_bytes);
-  writer.counter("origin_server_connects_total", "Connections opened to it.",
+  writer.counter("origin_server_connects_total", "Connections opened to a server.",
                  &ServerSums::connects);
   writer.each("origin_server_connect_seconds_total", "counter",
-              "Time that opening them took, TLS included.", [](const Line& line) {
+              "Time to open connections to a server, TLS included.", [](const Line& line) {
                 return OriginWriter::seconds(line.sums.connect_microseconds);
               });
   writer.counter("origin_server_retries_total",
-                 "Requests that were sent again, or elsewhere, because it failed.",
+                 "Requests repeated, here or elsewhere, after a failure of a server.",
                  &ServerSums::retries);
   writer.failures();
   writer.error_answers();

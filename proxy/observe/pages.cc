@@ -30,21 +30,20 @@ std::uint64_t resident_bytes() {
 void write_cache(MetricsWriter& out, const Snapshot& snapshot) {
   const cache::KernelStatistics& kernel = snapshot.kernel;
   out.one("cache_objects", "gauge", "Stored responses.", kernel.objects);
-  out.one("cache_used_bytes", "gauge", "Charge of stored responses and reservations.",
+  out.one("cache_used_bytes", "gauge", "Memory charge of stored responses and reservations.",
           kernel.used_bytes);
-  out.one("cache_capacity_bytes", "gauge", "cache.memory.", kernel.capacity_bytes);
+  out.one("cache_capacity_bytes", "gauge", "Value of cache.memory.", kernel.capacity_bytes);
   out.one("cache_index_bytes", "gauge", "Memory of index and entries.", kernel.index_bytes);
-  out.one("store_held_bytes", "gauge", "Memory the store has taken from the system.",
+  out.one("store_held_bytes", "gauge", "Memory that the store has allocated.",
           snapshot.store.held_bytes);
-  out.one("store_live_bytes", "gauge", "Of these, in use.", snapshot.store.live_bytes);
-  out.one("store_in_flight_bytes", "gauge", "Of these, for bodies on their way.",
+  out.one("store_live_bytes", "gauge", "Allocated memory in use.", snapshot.store.live_bytes);
+  out.one("store_in_flight_bytes", "gauge", "Memory of bodies in flight.",
           snapshot.store.in_flight_bytes);
-  out.one("store_pinned_bytes", "gauge", "Of these, for evicted responses that are being read.",
+  out.one("store_pinned_bytes", "gauge", "Memory of evicted responses that are still being read.",
           snapshot.store.pinned_bytes);
-  out.one("store_limit_bytes", "gauge", "The most that the store takes.",
-          snapshot.store.limit_bytes);
+  out.one("store_limit_bytes", "gauge", "Largest memory of the store.", snapshot.store.limit_bytes);
   out.one("transfer_memory_bytes", "gauge",
-          "Memory held for clients because they do not take their responses.",
+          "Response data buffered for clients that do not read it.",
           snapshot.transfer_memory_bytes);
 #define ENCORE_KERNEL_SAMPLE(member, help) \
   out.one("cache_" #member "_total", "counter", help, kernel.counters.member);
@@ -63,39 +62,39 @@ void write_probation(MetricsWriter& out, const Snapshot& snapshot) {
   const cache::KernelStatistics& kernel = snapshot.kernel;
   out.one("probation_objects", "gauge", "Stored responses on probation in memory.",
           kernel.waiting_objects);
-  out.one("probation_bytes", "gauge", "Their charge.", kernel.waiting_bytes);
-  out.one("probation_keys", "gauge",
-          "Keys that wait in the stead of responses that are too large for the memory.",
+  out.one("probation_bytes", "gauge", "Memory charge of responses on probation.",
+          kernel.waiting_bytes);
+  out.one("probation_keys", "gauge", "Keys on probation of responses too large for the memory.",
           snapshot.admission.keys_waiting);
   out.one("probation_hits_total", "counter", "Hits on responses on probation.",
           kernel.waiting_hits);
-  out.one("probation_mean_bytes", "gauge", "Mean size of the responses that were fetched.",
+  out.one("probation_mean_bytes", "gauge", "Mean size of fetched responses.",
           snapshot.admission.mean_bytes);
   out.one("probation_window", "gauge",
-          "Keys of a generation of the filter in force, in responses that the full disks hold.",
-          kernel.rule.window);
-  out.one("probation_writes_all", "gauge", "1: the rule in force writes all that comes to disk.",
+          "Keys per generation in force, in objects that the full disks hold.", kernel.rule.window);
+  out.one("probation_writes_all", "gauge", "1: the rule in force writes every response to disk.",
           kernel.rule.all ? 1 : 0);
 }
 
 void write_adopted(MetricsWriter& out, const cache::AdmissionStatistics& admission) {
-  out.one("filter_adoptions_total", "counter", "Memories of other caches adopted.",
+  out.one("filter_adoptions_total", "counter", "Adopted filters of other caches.",
           admission.adoptions);
   out.one("filter_adopted_generations", "gauge",
-          "Of their generations, those that are still asked, the most of any shard.",
+          "Adopted generations still in use, the most of any shard.",
           admission.adopted.generations);
-  out.one("filter_adopted_memory_bytes", "gauge", "Their memory.", admission.adopted_memory_bytes);
-  out.one("filter_adopted_answers_total", "counter",
-          "Keys that none but an adopted generation knew.", admission.adopted.answers);
+  out.one("filter_adopted_memory_bytes", "gauge", "Memory of adopted generations.",
+          admission.adopted_memory_bytes);
+  out.one("filter_adopted_answers_total", "counter", "Keys known only to an adopted generation.",
+          admission.adopted.answers);
   out.family("filter_adopted_fpr", "gauge",
-             "False-positive rate of the adopted generations alone; filter_fpr is with them.");
+             "False-positive rate of adopted generations only; filter_fpr includes them.");
   out.sample("filter_adopted_fpr", "source=\"theory\"", admission.adopted.fpr_theory);
   out.sample("filter_adopted_fpr", "source=\"bits\"", admission.adopted.fpr_bits);
 }
 
 void write_filter(MetricsWriter& out, const cache::AdmissionStatistics& admission) {
   if (!admission.has_filter) return;
-  out.family("filter_fill_ratio", "gauge", "Set bits over all bits, by generation.");
+  out.family("filter_fill_ratio", "gauge", "Ratio of set bits, by generation.");
   for (std::size_t i = 0; i < admission.generations.size(); ++i) {
     out.sample("filter_fill_ratio", fmt::format("generation=\"{}\"", i == 0 ? "current" : "older"),
                admission.generations[i].fill);
@@ -108,7 +107,7 @@ void write_filter(MetricsWriter& out, const cache::AdmissionStatistics& admissio
   }
   out.one("filter_insertions_total", "counter", "Keys inserted, refreshes included.",
           admission.insertions);
-  out.one("filter_refreshes_total", "counter", "Keys carried over from the older generation.",
+  out.one("filter_refreshes_total", "counter", "Keys copied from the older generation.",
           admission.refreshes);
   out.one("filter_rotations_total", "counter", "Rotations, over all shards.", admission.rotations);
   out.one("filter_memory_bytes", "gauge", "Memory of both generations.", admission.memory_bytes);
@@ -120,12 +119,12 @@ void write_filter(MetricsWriter& out, const cache::AdmissionStatistics& admissio
   out.sample("filter_fpr", "source=\"measured\"", admission.measured.rate());
   out.sample("filter_fpr", "source=\"measured-low\"", interval.low);
   out.sample("filter_fpr", "source=\"measured-high\"", interval.high);
-  out.one("filter_probes_total", "counter",
-          "Sampled keys never seen that the filter was asked for.", admission.measured.asked);
-  out.one("filter_false_positives_total", "counter", "Of these, called seen.",
+  out.one("filter_probes_total", "counter", "Sampled unseen keys tested against the filter.",
+          admission.measured.asked);
+  out.one("filter_false_positives_total", "counter", "Sampled unseen keys reported as seen.",
           admission.measured.false_positives);
-  out.one("filter_false_negatives_total", "counter", "Sampled keys seen but called new; must be 0.",
-          admission.measured.false_negatives);
+  out.one("filter_false_negatives_total", "counter",
+          "Sampled seen keys reported as new; must be 0.", admission.measured.false_negatives);
 }
 
 double seconds_of(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
@@ -133,7 +132,7 @@ double seconds_of(Nanoseconds time) { return std::chrono::duration<double>(time)
 void write_certificates(MetricsWriter& out, std::span<const CertificateReport> certificates) {
   constexpr std::string_view kName = "tls_certificate_expiry_seconds";
   if (certificates.empty()) return;
-  out.family(kName, "gauge", "Time until a certificate for clients ends; negative: it has.");
+  out.family(kName, "gauge", "Remaining validity of a certificate for clients; negative: expired.");
   for (const CertificateReport& each : certificates) {
     out.sample(kName,
                fmt::format("listener=\"{}\",names=\"{}\",file=\"{}\"", label_value(each.listener),
@@ -155,15 +154,13 @@ Json certificates_json(std::span<const CertificateReport> certificates) {
 
 void write_intercept(MetricsWriter& out, const InterceptReport& report) {
   out.one("intercept_authority_expiry_seconds", "gauge",
-          "When the authority of [intercept] ends, in seconds since 1970.", report.authority_ends);
+          "Expiry of the CA of [intercept], in seconds since 1970.", report.authority_ends);
   out.one("intercept_certificates_made_total", "counter",
-          "Certificates signed for hosts that are decrypted, by this authority.",
-          report.certificates_made);
-  out.one("intercept_certificates", "gauge", "Of these, those that are kept.",
+          "Certificates issued for intercepted hosts by this CA.", report.certificates_made);
+  out.one("intercept_certificates", "gauge", "Cached certificates for intercepted hosts.",
           report.certificates_kept);
   out.one("intercept_rejected_pairs", "gauge",
-          "Pairs of a client and a host for which it does not take our certificate.",
-          report.rejected);
+          "Pairs of client and host that pass unread after refusals.", report.rejected);
 }
 
 Json rejected_pairs(const InterceptReport& report) {
@@ -396,10 +393,10 @@ std::string slug(std::string_view name) {
 void write_process(MetricsWriter& out, const ProcessStatus& process) {
   out.family("build_info", "gauge", "Version of the program.");
   out.sample("build_info", "version=\"" ENCORE_VERSION "\"", 1);
-  out.one("ready", "gauge", "1: requests are taken; 0: it drains.", process.ready ? 1 : 0);
+  out.one("ready", "gauge", "1: accepting requests; 0: draining.", process.ready ? 1 : 0);
   out.one("resident_bytes", "gauge", "Resident memory of the process.", resident_bytes());
-  out.one("reloads_total", "counter", "Configurations taken over.", process.reloads);
-  out.one("reload_failures_total", "counter", "Configurations refused.", process.reload_failures);
+  out.one("reloads_total", "counter", "Accepted reloads.", process.reloads);
+  out.one("reload_failures_total", "counter", "Rejected reloads.", process.reload_failures);
   if (process.limits.empty()) return;
   const auto each = [&](std::string_view name, std::string_view help, auto value) {
     out.family(name, "gauge", help);
@@ -408,9 +405,9 @@ void write_process(MetricsWriter& out, const ProcessStatus& process) {
       out.sample(name, fmt::format("limit=\"{}\"", label_value(slug(limit.name))), value(limit));
     }
   };
-  each("limit_used", "How much of a limit is used.",
+  each("limit_used", "Used part of a limit.",
        [](const LimitReport& limit) { return limit.current; });
-  each("limit_max", "That limit.", [](const LimitReport& limit) { return limit.limit; });
+  each("limit_max", "Value of a limit.", [](const LimitReport& limit) { return limit.limit; });
 }
 
 }  // namespace
@@ -454,8 +451,7 @@ std::string rejected_json(const InterceptReport& report) {
 }
 
 std::string rejected_text(const InterceptReport& report) {
-  std::string out =
-      fmt::format("{} pairs of a client and a host go through unread\n", report.rejected);
+  std::string out = fmt::format("{} pairs of a client and a host pass unread\n", report.rejected);
   for (const InterceptReport::Rejected& each : report.newest) {
     const std::string state =
         each.seconds_left == 0 ? "decrypted" : fmt::format("unread for {} s", each.seconds_left);

@@ -202,7 +202,7 @@ void write_tuning_metrics(MetricsWriter& out, const std::optional<TuningReport>&
     none.tried.push_back({.rule = rule});
   }
   const TuningReport& told = tuning ? *tuning : none;
-  out.one("probation_sample_rate", "gauge", "Share of the keys in probation's samples.", told.rate);
+  out.one("probation_sample_rate", "gauge", "Part of the keys in probation's samples.", told.rate);
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help,
                         auto value) {
     out.family(name, type, help);
@@ -210,45 +210,45 @@ void write_tuning_metrics(MetricsWriter& out, const std::optional<TuningReport>&
       out.sample(name, fmt::format("rule=\"{}\"", tried.rule), value(tried));
     }
   };
-  each("probation_sample_followed", "gauge", "1: the rule that is followed.",
+  each("probation_sample_followed", "gauge", "1: the rule in force.",
        [](const TriedReport& tried) { return tried.followed ? 1 : 0; });
-  each("probation_sample_cost_bytes", "gauge", "Bytes missed and, by their cost, written; lately.",
+  each("probation_sample_cost_bytes", "gauge",
+       "Recent bytes missed plus the cost of bytes written.",
        [](const TriedReport& tried) { return tried.cost; });
-  each("probation_sample_requests", "gauge", "Requests of a rule's sample.",
+  each("probation_sample_requests", "gauge", "Requests in a rule's sample.",
        [](const TriedReport& tried) { return tried.requests; });
-  each("probation_sample_hits", "gauge", "Its hits.",
+  each("probation_sample_hits", "gauge", "Hits in a rule's sample.",
        [](const TriedReport& tried) { return tried.hits; });
-  each("probation_sample_missed_bytes", "gauge", "Bytes that it missed.",
+  each("probation_sample_missed_bytes", "gauge", "Bytes missed in a rule's sample.",
        [](const TriedReport& tried) { return tried.bytes_missed; });
-  each("probation_sample_written_bytes", "gauge", "Bytes that it wrote.",
+  each("probation_sample_written_bytes", "gauge", "Bytes written in a rule's sample.",
        [](const TriedReport& tried) { return tried.bytes_written; });
 }
 
 void write_shadow_metrics(MetricsWriter& out, const ShadowReports& reports) {
   if (reports.sample == 0) return;
-  out.one("shadow_sample", "gauge", "Of so many keys one is simulated.", reports.sample);
+  out.one("shadow_sample", "gauge", "Simulated part of the keys: one in this number.",
+          reports.sample);
   out.one("shadow_dropped_requests_total", "counter",
-          "Requests that were not simulated because their thread was behind.", reports.dropped);
+          "Requests not simulated because the thread lagged.", reports.dropped);
   write_share(out, reports, "shadow_object_hit_ratio",
-              "Hits of requests that the policy would have had, with the bounds of the estimate.",
+              "Estimated object hit ratio of the policy, with bounds.",
               &ShadowReport::object_hit_ratio);
   write_share(out, reports, "shadow_byte_hit_ratio",
-              "Bytes of hits of those requested that the policy would have had, with bounds.",
+              "Estimated byte hit ratio of the policy, with bounds.",
               &ShadowReport::byte_hit_ratio);
-  write_each(out, reports, "shadow_requests_total", "counter",
-             "Requests that the policy was compared by, those of the sample and all others.",
+  write_each(out, reports, "shadow_requests_total", "counter", "Requests compared, sampled or not.",
              [](const ShadowReport& report) { return report.in_force.requests; });
-  write_each(out, reports, "shadow_sampled_requests_total", "counter",
-             "Of these, those of the sample.",
+  write_each(out, reports, "shadow_sampled_requests_total", "counter", "Sampled requests.",
              [](const ShadowReport& report) { return report.sampled.requests; });
   write_each(out, reports, "shadow_in_force_hits_total", "counter",
-             "Of these requests, hits of the cache itself.",
+             "Hits of the cache itself for the compared requests.",
              [](const ShadowReport& report) { return report.in_force.hits; });
   write_each(out, reports, "shadow_written_bytes", "gauge",
-             "Charge of what the policy would have stored, estimated.",
+             "Estimated charge of responses that the policy would have stored.",
              [](const ShadowReport& report) { return report.estimated.bytes_written; });
   write_each(out, reports, "shadow_in_force_written_bytes", "gauge",
-             "Charge of what the cache itself has stored meanwhile.",
+             "Charge of responses stored by the cache itself meanwhile.",
              [](const ShadowReport& report) { return report.in_force.bytes_written; });
   write_each(out, reports, "shadow_memory_bytes", "gauge",
              "Memory of the simulation: index and admission.",

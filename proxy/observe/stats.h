@@ -69,121 +69,113 @@ struct ResponseSizes {
 #define ENCORE_COUNTERS(X)                                                                         \
   X(connections_accepted, "client_connections_total", "Client connections accepted.")              \
   X(connections_refused, "client_connections_refused_total",                                       \
-    "Client connections closed at once because a limit was reached.")                              \
+    "Client connections closed immediately by a limit.")                                           \
   X(connections_given_up, "client_connections_given_up_total",                                     \
-    "Idle client connections closed to make room for new ones.")                                   \
+    "Idle client connections closed in favour of new ones.")                                       \
   X(connections_revoked, "client_connections_revoked_total",                                       \
-    "Client connections whose client, login or destination a reload no longer allows.")            \
-  X(tls_handshakes, "tls_handshakes_total", "TLS handshakes of clients that were done.")           \
+    "Client connections ended because a reload no longer allows client, login or destination.")    \
+  X(tls_handshakes, "tls_handshakes_total", "Completed TLS handshakes of clients.")                \
   X(tls_resumed, "tls_resumed_total", "TLS handshakes that resumed a session.")                    \
   X(tls_failures, "tls_handshake_failures_total",                                                  \
-    "TLS handshakes of clients that failed, or did not end in time.")                              \
+    "Failed or timed out TLS handshakes of clients.")                                              \
   X(tls_refused, "tls_handshakes_refused_total",                                                   \
-    "Client connections closed because too many handshakes were under way.")                       \
-  X(tls_plain_http, "tls_plain_http_total", "Requests of plain HTTP where TLS is spoken.")         \
-  X(http2_connections, "http2_connections_total", "Client connections that spoke HTTP/2.")         \
-  X(http2_streams, "http2_streams_total", "Streams opened by clients of HTTP/2.")                  \
+    "Client connections closed by the limit of concurrent TLS handshakes.")                        \
+  X(tls_plain_http, "tls_plain_http_total", "Plain HTTP requests on TLS listeners.")               \
+  X(http2_connections, "http2_connections_total", "HTTP/2 connections of clients.")                \
+  X(http2_streams, "http2_streams_total", "HTTP/2 streams opened by clients.")                     \
   X(http2_streams_reset, "http2_streams_reset_total",                                              \
-    "Streams of HTTP/2 that ended before their response had, whoever ended them.")                 \
+    "HTTP/2 streams reset before the end of their response.")                                      \
   X(proxy_headers_bad, "proxy_headers_refused_total",                                              \
     "Client connections closed for a missing or untrusted PROXY header.")                          \
-  X(access_denied, "access_denied_total",                                                          \
-    "Requests refused by a listener's own lists of who may ask for what.")                         \
+  X(access_denied, "access_denied_total", "Requests refused by a listener's access lists.")        \
   X(purges_refused, "purges_refused_total",                                                        \
-    "Purges refused because their client may not purge at that listener.")                         \
-  X(rate_limited, "rate_limited_total", "Requests refused because too many came.")                 \
+    "Purges refused because purge_clients lacks the client.")                                      \
+  X(rate_limited, "rate_limited_total", "Requests refused by rate limits.")                        \
   X(logins_right, "logins_accepted_total", "Requests with correct credentials.")                   \
   X(logins_failed, "logins_failed_total", "Requests refused because of wrong credentials.")        \
   X(logins_limited, "logins_limited_total",                                                        \
-    "Credentials not checked because too many were wrong, or waited.")                             \
+    "Credentials refused unchecked after too many failures or in a full queue.")                   \
   X(transfers_refused, "transfers_refused_total",                                                  \
     "Requests refused by the per-client concurrency limit.")                                       \
   X(heads_given_up, "client_heads_given_up_total",                                                 \
-    "Requests refused because too many heads did not end.")                                        \
+    "Requests refused by the limit of unfinished heads.")                                          \
   X(bytes_from_clients, "client_received_bytes_total", "Bytes received from clients.")             \
   X(bytes_to_clients, "client_sent_bytes_total", "Bytes sent to clients.")                         \
   X(bytes_from_origins, "origin_received_bytes_total", "Bytes received from origins.")             \
   X(bytes_to_origins, "origin_sent_bytes_total", "Bytes sent to origins.")                         \
   X(responses_5xx, "responses_5xx_total", "Responses with a status of 500 or more.")               \
-  X(kept_out, "kept_out_total", "Responses that admission kept out of the cache.")                 \
-  X(kept_out_bytes, "kept_out_body_bytes_total", "Their body bytes, as clients had them.")         \
-  X(compressed_zstd, "compressed_zstd_responses_total",                                            \
-    "Responses sent in zstd that their origin had not compressed.")                                \
-  X(compressed_zstd_read, "compressed_zstd_read_bytes_total", "Bytes compressed by zstd here.")    \
+  X(kept_out, "kept_out_total", "Responses not stored by admission.")                              \
+  X(kept_out_bytes, "kept_out_body_bytes_total",                                                   \
+    "Body bytes of responses not stored by admission.")                                            \
+  X(compressed_zstd, "compressed_zstd_responses_total", "Responses compressed with zstd.")         \
+  X(compressed_zstd_read, "compressed_zstd_read_bytes_total", "Bytes read by zstd compression.")   \
   X(compressed_zstd_made, "compressed_zstd_made_bytes_total",                                      \
     "Bytes produced by zstd compression.")                                                         \
-  X(compressed_br, "compressed_br_responses_total",                                                \
-    "Responses sent in brotli that their origin had not compressed.")                              \
-  X(compressed_br_read, "compressed_br_read_bytes_total", "Bytes compressed by brotli here.")      \
+  X(compressed_br, "compressed_br_responses_total", "Responses compressed with brotli.")           \
+  X(compressed_br_read, "compressed_br_read_bytes_total", "Bytes read by brotli compression.")     \
   X(compressed_br_made, "compressed_br_made_bytes_total", "Bytes produced by brotli compression.") \
-  X(compressed_gzip, "compressed_gzip_responses_total",                                            \
-    "Responses sent in gzip that their origin had not compressed.")                                \
-  X(compressed_gzip_read, "compressed_gzip_read_bytes_total", "Bytes compressed by gzip here.")    \
+  X(compressed_gzip, "compressed_gzip_responses_total", "Responses compressed with gzip.")         \
+  X(compressed_gzip_read, "compressed_gzip_read_bytes_total", "Bytes read by gzip compression.")   \
   X(compressed_gzip_made, "compressed_gzip_made_bytes_total",                                      \
     "Bytes produced by gzip compression.")                                                         \
   X(compression_refused, "compression_refused_total",                                              \
-    "Responses sent as they are because compressing others took all memory for it.")               \
+    "Responses not compressed for lack of compression memory.")                                    \
   X(origin_requests, "origin_requests_total", "Requests sent to origins.")                         \
   X(origin_connects, "origin_connects_total", "Connections opened to origins.")                    \
   X(origin_reuses, "origin_reuses_total", "Requests sent on a kept-alive origin connection.")      \
   X(origin_http2_connections, "origin_http2_connections_total",                                    \
-    "Connections to origins that spoke HTTP/2.")                                                   \
-  X(origin_http2_streams, "origin_http2_streams_total",                                            \
-    "Requests sent to origins as streams of HTTP/2.")                                              \
-  X(origin_retries, "origin_retries_total", "Requests sent again on a fresh connection.")          \
+    "HTTP/2 connections opened to origins.")                                                       \
+  X(origin_http2_streams, "origin_http2_streams_total", "HTTP/2 requests sent to origins.")        \
+  X(origin_retries, "origin_retries_total", "Requests repeated on a new connection.")              \
   X(origin_failovers, "origin_failovers_total",                                                    \
-    "Requests that went on to another server because one failed.")                                 \
+    "Requests passed to another server after a failure.")                                          \
   X(origin_waits, "origin_waits_total",                                                            \
-    "Times a request waited because its server had as many connections as it may, or its "         \
-    "client its share of them.")                                                                   \
+    "Requests queued for a connection of their server or for their client's part of it.")          \
   X(origin_busy, "origin_busy_total",                                                              \
-    "Requests that failed because their server had as many connections as it may.")                \
+    "Requests failed because all connections of their server were in use.")                        \
   X(origin_share_refusals, "origin_share_refusals_total",                                          \
-    "Requests that failed because their client had its share of the server's connections.")        \
+    "Requests failed because their client used its part of the server's connections.")             \
   X(origins_set_aside, "origins_set_aside_total", "Servers ejected after failures.")               \
   X(health_checks, "health_checks_total", "Health checks of servers.")                             \
-  X(health_failures, "health_check_failures_total", "Health checks that failed.")                  \
-  X(redirects_followed, "redirects_followed_total", "Redirections of origins followed here.")      \
+  X(health_failures, "health_check_failures_total", "Failed health checks.")                       \
+  X(redirects_followed, "redirects_followed_total", "Redirections of origins followed.")           \
   X(rechecks, "rechecks_total", "Authorization rechecks of cached responses.")                     \
   X(digest_mismatches, "digest_mismatches_total",                                                  \
-    "Bodies that were not what the digest in their path says.")                                    \
+    "Bodies that differ from the digest in their path.")                                           \
   X(revalidations, "revalidations_total", "Conditional requests sent for a stored response.")      \
-  X(background_fetches, "background_fetches_total", "Fetches that no client waited for.")          \
+  X(background_fetches, "background_fetches_total", "Fetches without a waiting client.")           \
   X(overtaken, "overtaken_total",                                                                  \
-    "Responses not stored because a newer one or a purge came before them.")                       \
-  X(stored, "stored_total", "Responses committed to the cache.")                                   \
-  X(stored_bytes, "stored_bytes_total", "Charge of the responses committed to the cache.")         \
-  X(store_aborts, "store_aborts_total", "Transfers that were to be stored and ended early.")       \
+    "Responses not stored because a newer one or a purge came first.")                             \
+  X(stored, "stored_total", "Responses stored.")                                                   \
+  X(stored_bytes, "stored_bytes_total", "Memory charge of responses stored.")                      \
+  X(store_aborts, "store_aborts_total", "Transfers aborted while being stored.")                   \
   X(large_heads, "large_heads_total",                                                              \
-    "Responses not stored, or dropped, because the store takes no head of that size.")             \
-  X(memory_waits, "memory_waits_total", "Transfers that had to wait for memory.")                  \
-  X(memory_failures, "memory_failures_total",                                                      \
-    "Transfers that failed because no memory could be had.")                                       \
-  X(memory_evictions, "memory_evictions_total",                                                    \
-    "Stored responses evicted to make room for transfers.")                                        \
+    "Responses not stored, or dropped, because their head is too large.")                          \
+  X(memory_waits, "memory_waits_total", "Transfers that waited for memory.")                       \
+  X(memory_failures, "memory_failures_total", "Transfers failed for lack of memory.")              \
+  X(memory_evictions, "memory_evictions_total", "Stored responses evicted for transfers.")         \
   X(share_waits, "share_waits_total",                                                              \
-    "Times an origin was held back because its client held more than its share of memory.")        \
+    "Pauses of origins whose client exceeded its part of the transfer memory.")                    \
   X(slow_readers_cut, "slow_readers_cut_total",                                                    \
-    "Responses cut because their client took them too slowly.")                                    \
+    "Responses cut because their client read too slowly.")                                         \
   X(slow_readers_continued, "slow_readers_continued_total",                                        \
-    "Readers of a shared response that fell behind and went on by themselves.")                    \
+    "Readers left behind by a shared response that continued alone.")                              \
   X(tunnels, "tunnels_total", "CONNECT tunnels opened.")                                           \
-  X(intercepts, "intercepts_total", "CONNECTs that were decrypted.")                               \
+  X(intercepts, "intercepts_total", "CONNECTs decrypted.")                                         \
   X(intercepts_spliced, "intercepts_spliced_total",                                                \
-    "CONNECTs to hosts that are decrypted that went through unread.")                              \
+    "CONNECTs to intercepted hosts passed unread.")                                                \
   X(intercepts_rejected, "intercepts_rejected_total",                                              \
-    "CONNECTs whose client did not take our certificate.")                                         \
+    "CONNECTs whose client refused the certificate.")                                              \
   X(intercepts_failed, "intercepts_failed_total",                                                  \
-    "CONNECTs whose handshake with us broke off or was not done in time, without a refusal.")      \
-  X(upgrades, "upgrades_total", "Connections that went over to another protocol.")                 \
-  X(dns_questions, "dns_questions_total", "Questions to name servers, repetitions left out.")      \
-  X(dns_cache_hits, "dns_cache_hits_total", "Names answered from what was asked before.")          \
-  X(dns_joined, "dns_joined_total", "Names that were being asked for already.")                    \
-  X(dns_limited, "dns_limited_total",                                                              \
-    "Names not asked for because too many lookups were under way.")                                \
-  X(dns_failures, "dns_failures_total", "Lookups that no name server gave an answer to.")          \
+    "CONNECTs whose client handshake failed or timed out without a refusal.")                      \
+  X(upgrades, "upgrades_total", "Connections switched to another protocol.")                       \
+  X(dns_questions, "dns_questions_total", "Queries to name servers, without repetitions.")         \
+  X(dns_cache_hits, "dns_cache_hits_total", "Names resolved from the cache.")                      \
+  X(dns_joined, "dns_joined_total", "Lookups that joined one in progress.")                        \
+  X(dns_limited, "dns_limited_total", "Lookups refused by a limit.")                               \
+  X(dns_failures, "dns_failures_total", "Lookups without a response of any name server.")          \
   X(log_dropped, "log_dropped_total",                                                              \
-    "Log records dropped because the log could not be written in time.")
+    "Log records dropped because the log was not writable in time.")
 
 // Counters derived from the sizes of responses.
 #define ENCORE_BODY_COUNTERS(X)                                                               \
@@ -191,18 +183,18 @@ struct ResponseSizes {
   X(body_bytes_all, "body_bytes_total", "Body bytes of all responses sent to clients.")
 
 //  member              name in /metrics (after encore_)   help
-#define ENCORE_GAUGES(X)                                                                     \
-  X(connections_open, "client_connections", "Client connections open.")                      \
-  X(http2_open, "http2_connections", "Client connections of HTTP/2 open.")                   \
-  X(http2_streams_open, "http2_streams", "Streams of HTTP/2 open.")                          \
-  X(tls_handshaking, "tls_handshakes", "TLS handshakes of clients under way.")               \
-  X(origin_connections, "origin_connections", "Origin connections open.")                    \
-  X(origin_http2_open, "origin_http2_connections", "Origin connections of HTTP/2 open.")     \
-  X(origin_http2_streams_open, "origin_http2_streams", "Streams of HTTP/2 to origins open.") \
-  X(transfers_open, "transfers", "Transfers from origins under way.")                        \
-  X(tunnels_open, "tunnels", "CONNECT tunnels open.")                                        \
-  X(upgrades_open, "upgrades", "Connections in another protocol open.")                      \
-  X(dns_lookups, "dns_lookups", "Names being looked up.")
+#define ENCORE_GAUGES(X)                                                                  \
+  X(connections_open, "client_connections", "Open client connections.")                   \
+  X(http2_open, "http2_connections", "Open HTTP/2 connections of clients.")               \
+  X(http2_streams_open, "http2_streams", "Open HTTP/2 streams of clients.")               \
+  X(tls_handshaking, "tls_handshakes", "TLS handshakes of clients in progress.")          \
+  X(origin_connections, "origin_connections", "Open connections to origins.")             \
+  X(origin_http2_open, "origin_http2_connections", "Open HTTP/2 connections to origins.") \
+  X(origin_http2_streams_open, "origin_http2_streams", "Open HTTP/2 streams to origins.") \
+  X(transfers_open, "transfers", "Transfers from origins in progress.")                   \
+  X(tunnels_open, "tunnels", "Open CONNECT tunnels.")                                     \
+  X(upgrades_open, "upgrades", "Open connections of other protocols.")                    \
+  X(dns_lookups, "dns_lookups", "Lookups in progress.")
 
 // Sizes in powers of two: bucket b holds less than 2^b bytes; the last is open.
 inline constexpr std::size_t kSizeBuckets = 44;

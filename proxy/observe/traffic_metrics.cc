@@ -13,7 +13,7 @@ std::string class_label(std::size_t group) {
 
 void write_times(MetricsWriter& out, const Snapshot& snapshot) {
   constexpr std::string_view kName = "request_duration_seconds";
-  out.family(kName, "histogram", "From the request's head to the response's last byte.");
+  out.family(kName, "histogram", "Time from the request's head to the response's last byte.");
   for (std::size_t group = 0; group < snapshot.latency.size(); ++group) {
     const LatencySnapshot& latency = snapshot.latency[group];
     const std::string labels = class_label(group);
@@ -33,7 +33,7 @@ void write_times(MetricsWriter& out, const Snapshot& snapshot) {
 void write_sizes(MetricsWriter& out, const Snapshot& snapshot) {
   constexpr std::string_view kName = "response_body_bytes";
   constexpr std::size_t kSmallest = 3;  // 64 bytes: few care what is below
-  out.family(kName, "histogram", "Body bytes of responses, as clients had them.");
+  out.family(kName, "histogram", "Sizes of response bodies as sent to clients.");
   for (std::size_t group = 0; group < snapshot.sizes.size(); ++group) {
     const SizeSnapshot& sizes = snapshot.sizes[group];
     const std::string labels = class_label(group);
@@ -78,20 +78,20 @@ void write_listeners(MetricsWriter& out, const std::vector<ListenerReport>& list
     }
   };
   write_requests(out, "listener", "Requests of a listener, by class of outcome.", listeners);
-  each("listener_sent_bytes_total", "counter", "Bytes sent to its clients.",
+  each("listener_sent_bytes_total", "counter", "Bytes sent to clients of a listener.",
        &ListenerReport::sent_bytes);
-  each("listener_received_bytes_total", "counter", "Bytes received from its clients.",
+  each("listener_received_bytes_total", "counter", "Bytes received from clients of a listener.",
        &ListenerReport::received_bytes);
-  each("listener_accepted_connections_total", "counter", "Connections of its clients accepted.",
+  each("listener_accepted_connections_total", "counter", "Connections accepted by a listener.",
        &ListenerReport::accepted);
-  each("listener_connections", "gauge", "Connections of its clients open.", &ListenerReport::open);
+  each("listener_connections", "gauge", "Open connections of a listener.", &ListenerReport::open);
 }
 
 void write_rules(MetricsWriter& out, const std::vector<RuleReport>& rules) {
   if (rules.empty()) return;
-  write_requests(out, "rule", "Requests that a rule held for, by class of outcome.", rules);
+  write_requests(out, "rule", "Requests matched by a rule, by class of outcome.", rules);
   constexpr std::string_view kResponses = "rule_responses_total";
-  out.family(kResponses, "counter", "Responses of origins that a rule held for.");
+  out.family(kResponses, "counter", "Origin responses matched by a rule.");
   for (const RuleReport& each : rules) {
     out.sample(kResponses, fmt::format("rule=\"{}\"", label_value(each.name)), each.responses);
   }
@@ -100,7 +100,7 @@ void write_rules(MetricsWriter& out, const std::vector<RuleReport>& rules) {
 void write_errors(MetricsWriter& out, const std::vector<ErrorReport>& errors) {
   if (errors.empty()) return;
   constexpr std::string_view kName = "errors_total";
-  out.family(kName, "counter", "Requests that ended in an error, by outcome and detail.");
+  out.family(kName, "counter", "Failed requests, by outcome and detail.");
   for (const ErrorReport& each : errors) {
     out.sample(kName,
                fmt::format("outcome=\"{}\",detail=\"{}\"", label_value(each.outcome),
@@ -121,7 +121,7 @@ void write_series(MetricsWriter& out, const SeriesReport& series) {
   write_rules(out, series.rules);
   write_errors(out, series.errors);
   constexpr std::string_view kClipped = "metrics_series_clipped";
-  out.family(kClipped, "gauge", "Names that have no series of their own and count as \"other\".");
+  out.family(kClipped, "gauge", "Names counted as \"other\", without their own series.");
   const auto clipped = [&](std::string_view kind, std::size_t count) {
     out.sample(kClipped, fmt::format("kind=\"{}\"", kind), count);
   };
