@@ -160,7 +160,7 @@ void append_pair_tables(Report& report, const std::vector<BlockResult>& results)
                {}};
   Table cycles{"cycles", "By cycle", fpr_columns(k, {"cycle", "cycle", Style::kCount}), {}};
   Table forgotten{"forgotten",
-                  "Reused blocks that were forgotten, by distance in insertions",
+                  "Expired reused blocks, by distance in insertions",
                   {k,
                    {"distance_from", "from c *", Style::kReal},
                    {"distance_to", "to c *", Style::kReal},
@@ -243,7 +243,8 @@ class BlocksCommand final : public Command {
  public:
   std::string name() const override { return "blocks"; }
   std::string summary() const override {
-    return "The block experiment: a Bloom filter's false positives, measured beside theory";
+    return "Run the block experiment: measure a Bloom filter's false positives and compare with "
+           "theory";
   }
   std::string example() const override {
     return "encore-sim blocks --filter pair --bits 400000 --capacity 40000 --hashes 7 --seeds 20";
@@ -251,41 +252,42 @@ class BlocksCommand final : public Command {
   void declare(Arguments& a) override {
     Options& o = options_;
     a.number("--seed", o.workload.seed, "seed of the workload");
-    a.number("--seeds", o.seeds, "so many seeds from --seed on, in parallel, their counts added",
+    a.number("--seeds", o.seeds, "number of seeds, from --seed on, run in parallel and added up",
              {.min = 1, .max = 100000});
-    a.number("--block-size", o.block_size, "bytes of a block", {.min = 1, .max = kMiB});
-    a.number("--reused-blocks", o.workload.reused_blocks, "blocks that come again and again",
+    a.number("--block-size", o.block_size, "block size in bytes", {.min = 1, .max = kMiB});
+    a.number("--reused-blocks", o.workload.reused_blocks, "number of reused blocks",
              {.min = 1, .max = INT32_MAX});
-    a.number("--one-off-percent", o.one_off_percent, "events whose block never comes again",
+    a.number("--one-off-percent", o.one_off_percent, "percent of events with a one-off block",
              {.max = 100});
-    a.number("--events", o.workload.events, "requests for a block", {.min = 1});
-    a.number("--bits", o.bits, "bits of the filter (of one generation)",
+    a.number("--events", o.workload.events, "number of events (block requests)", {.min = 1});
+    a.number("--bits", o.bits, "bits of the filter, or of one generation",
              {.min = 1, .max = filter::kBitsMax});
     a.text("--hashes", o.hashes, "numbers of hashes: 7, 1..8 or 1,2,4");
     a.text("--hash", o.hash,
-           "xxh3, murmur3, siphash, md5, sha1, sha512; chained, sha1-fields20 (classic); or a bad "
-           "one: cut32, prng, crc32, trunc32, stride0");
-    a.text("--rng", o.rng, "random numbers of the workload: moa (Mother-of-All), xoshiro");
+           "hash: xxh3, murmur3, siphash, md5, sha1, sha512; chained, sha1-fields20 (classic "
+           "only); or a bad one: cut32, prng, crc32, trunc32, stride0");
+    a.text("--rng", o.rng, "random generator: moa (Mother-of-All), xoshiro");
     a.text("--layout", o.layout, "classic, partitioned, blocked, split");
     a.text("--filter", o.filter, "single, pair (rotating), scalable, growable, counting, bucketed");
     a.number("--capacity", o.capacity,
-             "pair: insertions a generation (0: where it is half full); scalable, growable: keys "
-             "of the first slice (0: 1000)");
-    a.real("--fpr", o.kind.fpr, "scalable: compound rate; growable: of each slice",
+             "pair: insertions per generation (0: half full); scalable, growable: keys of the "
+             "first slice (0: 1000)");
+    a.real("--fpr", o.kind.fpr,
+           "scalable: compound false-positive rate; growable: rate of each slice",
            {.min = 0, .max = 1, .without_min = true, .without_max = true});
-    a.real("--growth", o.kind.growth, "scalable: of the slices' capacities",
+    a.real("--growth", o.kind.growth, "scalable: growth factor of slice capacities",
            {.min = 1, .max = filter::kGrowthMax});
-    a.real("--tightening", o.kind.tightening, "scalable: of the slices' rates",
+    a.real("--tightening", o.kind.tightening, "scalable: tightening factor of slice rates",
            {.min = 0, .max = 1, .without_min = true, .without_max = true});
-    a.number("--buckets", o.kind.buckets, "bucketed: equal filters that --bits is divided into",
+    a.number("--buckets", o.kind.buckets, "bucketed: number of equal filters that share --bits",
              {.min = 1, .max = filter::kBitsMax});
-    a.number("--generations", o.generations, "pair: 2; more make it a ring",
+    a.number("--generations", o.generations, "generations: 2 is a pair, more a ring",
              {.min = 2, .max = filter::kGenerationsMax});
-    a.flag("--no-refresh", o.no_refresh, "pair: do not re-insert what is found in the older one");
+    a.flag("--no-refresh", o.no_refresh, "pair: do not refresh keys found in the older generation");
     a.text("--compare", o.compare,
-           "structures (exact set, tables of short hashes, the filter) or hashes (good and bad "
-           "ones); with one k");
-    a.flag("--trace", o.trace, "print a line for each event (single, classic, one k)");
+           "compare structures (exact set, tables of short hashes, the filter) or hashes (good and "
+           "bad ones); needs one k");
+    a.flag("--trace", o.trace, "print a line per event (single, classic, one k)");
   }
 
   Result<Outcome> run(const Context& context) override {

@@ -146,7 +146,7 @@ Result<std::vector<Bounds>> run_bounds(const HeldTrace& trace, const std::vector
 
 Table bounds_table(const std::vector<Bounds>& bounds, const BoundsWanted& wanted) {
   Table table{.key = "bounds",
-              .title = "Bounds on the least misses of any policy (Berger et al. 2018)",
+              .title = "Bounds on the fewest misses of any policy (Berger et al. 2018)",
               .columns = {{"cache_bytes", "cache", Style::kBytes}, {"goal", "misses of"}},
               .rows = {}};
   if (wanted.lower) {
@@ -177,7 +177,7 @@ std::vector<std::string> bounds_notes(const HeldTrace& trace, const BoundsWanted
     notes.emplace_back("PFOO-U: a policy that knows the future can have this miss ratio.");
   }
   if (trace.with_ttl != 0) {
-    notes.emplace_back("The bounds are of objects that never become stale; these do.");
+    notes.emplace_back("The bounds assume objects that never become stale, which these do.");
   }
   return notes;
 }

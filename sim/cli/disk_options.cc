@@ -11,9 +11,10 @@
 namespace encore::sim {
 
 void DiskArguments::declare(Arguments& a) {
-  a.text("--disk-size", size_, "a disk behind the memory, 10GiB; its I/O takes no time");
-  a.text("--disk-segment", segment_, "segments of it, a power of two (else: as the proxy does)");
-  a.real("--disk-reinsert", reinsert_, "of a segment that is reclaimed, moved on at most",
+  a.text("--disk-size", size_, "simulate a disk of this size behind the memory, as 10GiB");
+  a.text("--disk-segment", segment_,
+         "segment size of the disk, a power of two (default: as the proxy)");
+  a.real("--disk-reinsert", reinsert_, "part of a reclaimed segment that is re-inserted at most",
          {.min = 0, .max = static_cast<double>(cache::kReinsertPercentMax) / 100});
 }
 

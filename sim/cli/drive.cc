@@ -36,7 +36,7 @@ class DriveCommand final : public Command {
  public:
   std::string name() const override { return "drive"; }
   std::string summary() const override {
-    return "A trace through a running proxy over HTTP, every answer checked byte by byte";
+    return "Send a trace through a running proxy over HTTP and check every response byte by byte";
   }
   std::string example() const override {
     return "encore-sim drive trace.csv.zst --proxy http://127.0.0.1:3128 --connections 64 "
@@ -44,22 +44,24 @@ class DriveCommand final : public Command {
   }
   void declare(Arguments& a) override {
     trace_.declare(a);
-    a.text("--proxy", proxy_, "the proxy's URL, such as http://127.0.0.1:3128");
+    a.text("--proxy", proxy_, "URL of the proxy, as http://127.0.0.1:3128");
     a.text("--config", config_,
-           "simulate the proxy with this config on the same requests: with --proxy and one "
-           "connection, every outcome must be the same");
-    a.flag("--reverse", reverse_, "the proxy is a reverse proxy whose [[origin]] is ours");
-    a.text("--origin-address", origin_address_, "where our origin listens; port 0: a free one");
-    a.number("--connections", connections_, "connections to the proxy",
+           "simulate the same requests with this configuration; with --proxy and one connection, "
+           "every outcome must be equal");
+    a.flag("--reverse", reverse_, "drive a reverse proxy whose [[origin]] is this program");
+    a.text("--origin-address", origin_address_,
+           "address of this program's origin (port 0: any free port)");
+    a.number("--connections", connections_, "number of connections to the proxy",
              {.min = 1, .max = kConnectionsMax});
-    a.real("--rate", rate_, "requests that become due in a second (0: each follows an answer)",
+    a.real("--rate", rate_, "requests per second, open loop (0: each follows a response)",
            {.max = kRateMax});
-    a.number("--limit", limit_, "drive the first so many requests of the trace",
+    a.number("--limit", limit_, "send the first N requests of the trace",
              {.min = 1, .max = kRequestsMax});
-    a.text("--ttl", ttl_, "max-age of objects that have no TTL in the trace");
-    a.real("--size-scale", size_scale_, "every size of the trace times this", {.max = 1e9});
-    a.text("--max-size", max_size_, "no object is larger than this");
-    a.output("--outcomes", outcomes_, "write what became of each request, a line each");
+    a.text("--ttl", ttl_, "max-age of objects without a TTL in the trace");
+    a.real("--size-scale", size_scale_, "factor for all sizes", {.max = 1e9});
+    a.text("--max-size", max_size_, "largest object");
+    a.output("--outcomes", outcomes_,
+             "write the outcome of each request to this file, one per line");
   }
 
   Result<Outcome> run(const Context& context) override {
@@ -156,7 +158,7 @@ class DriveCommand final : public Command {
 
   Result<Options> check(const Arguments& arguments) const {
     if (proxy_.empty() && config_.empty()) {
-      return fail("nothing to drive: give --proxy URL, --config FILE, or both");
+      return fail("nothing to drive: add --proxy URL, --config FILE, or both");
     }
     if (auto fine = check_client(arguments); !fine) {
       return std::unexpected(fine.error());
@@ -195,15 +197,15 @@ class DriveCommand final : public Command {
     }
     if (!is_loopback(url->host) && !arguments.given("--limit")) {
       return fail("--proxy " + proxy_ +
-                  " is another machine: say by --limit how many requests it shall bear");
+                  " is another machine: set --limit, the number of requests to send to it");
     }
     if (reverse_ && !arguments.given("--origin-address")) {
-      return fail("--reverse needs --origin-address: where the proxy's [[origin]] points");
+      return fail("--reverse needs --origin-address, the address of the proxy's [[origin]]");
     }
     if (!config_.empty() && (connections_ != 1 || rate_ > 0 || reverse_)) {
       return fail(
-          "--config with --proxy compares each outcome: it needs --connections 1, no --rate and a "
-          "forward proxy, for only then the order of decisions is known");
+          "--config with --proxy compares each outcome, which needs a known order of decisions: "
+          "use --connections 1, no --rate and a forward proxy");
     }
     return {};
   }
@@ -365,7 +367,7 @@ class DriveCommand final : public Command {
       add(sides.simulated ? sides.simulated_word(i) : "", 1);
     }
     Table table{.key = "outcomes",
-                .title = "What became of the requests",
+                .title = "Outcomes of the requests",
                 .columns = {{"outcome", "outcome"}},
                 .rows = {}};
     if (sides.driven) {

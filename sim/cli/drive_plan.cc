@@ -23,22 +23,22 @@ std::uint64_t scaled(std::uint64_t size_bytes, const DrivePlanOptions& options) 
 Result<void> check(const DrivePlan& plan, const config::Config& config) {
   if (!*config.admission.seed) {
     return fail(
-        "the config has no admission.seed: with a random one the proxy's decisions cannot be "
-        "simulated beforehand");
+        "the configuration has no admission.seed: set one, because a random seed cannot be "
+        "simulated");
   }
   if (config.admission.hash != filter::HashFamily::kXxh3) {
-    return fail("the config's admission.hash is " + std::string(to_string(config.admission.hash)) +
-                ", accepted: xxh3");
+    return fail("admission.hash of the configuration is " +
+                std::string(to_string(config.admission.hash)) + ", accepted: xxh3");
   }
   if (config.admission.rotate_after != Nanoseconds(0)) {
     return fail(
-        "the config's admission.rotate_after lets the clock decide what is forgotten, accepted: "
-        "0s");
+        "admission.rotate_after of the configuration makes decisions depend on the clock, "
+        "accepted: 0s");
   }
   for (const DrivenObject& object : plan.objects) {
     if (object.ttl_seconds != 0 && object.ttl_seconds < kSureTtlSeconds) {
       return fail("a TTL of " + std::to_string(object.ttl_seconds) +
-                  " s: whether it is over depends on the clock; accepted with --config: 0, or " +
+                  " s makes freshness depend on the clock; accepted with --config: 0, or " +
                   std::to_string(kSureTtlSeconds) + " s and more");
     }
   }
@@ -86,7 +86,7 @@ Result<DrivePlan> read_drive_plan(TraceReader& reader, const DrivePlanOptions& o
     }
   }
   if (plan.requests.empty() && !monitor.heard) {
-    return fail("the trace has no request that counts");
+    return fail("the trace has no counted request");
   }
   return plan;
 }

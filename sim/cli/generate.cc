@@ -16,7 +16,7 @@ Result<Distribution> read_empirical(const std::string& path) {
   double value = 0;
   while (file >> value) {
     if (!(value >= 0 && value <= 1e15)) {
-      return fail(path + ": " + std::to_string(value) + " is no size");
+      return fail(path + ": " + std::to_string(value) + " is not a size");
     }
     distribution.values.push_back(value);
   }
@@ -60,7 +60,7 @@ class GenerateCommand final : public Command {
     options_.pattern = pattern;
   }
   std::string name() const override { return "generate " + name_; }
-  std::string summary() const override { return "A synthetic trace: " + what_; }
+  std::string summary() const override { return "Write a synthetic trace: " + what_; }
   std::string example() const override {
     const bool mixture = options_.pattern == Pattern::kMixture;
     return "encore-sim generate " + name_ + (mixture ? " --mix zipf=0.7,scan=0.3" : "") +
@@ -68,43 +68,43 @@ class GenerateCommand final : public Command {
   }
   void declare(Arguments& a) override {
     GeneratorOptions& o = options_;
-    a.output("-o,--output", output_, "file to write; .csv or binary, .zst compresses; - is stdout");
-    a.flag("--csv", csv_, "write csv whatever the file is called");
+    a.output("-o,--output", output_,
+             "output file: .csv or binary, .zst compresses, - is standard output");
+    a.flag("--csv", csv_, "write csv whatever the file name");
     a.number("--requests", o.requests, "how many", {.min = 1});
     a.number("--objects", o.objects,
-             "different objects (0: a tenth of the requests; akamai: four tenths)",
+             "number of objects (0: a tenth of the requests; akamai: four tenths)",
              {.max = (std::uint64_t{1} << 56U) - 1});
-    a.number("--seed", o.seed, "the same seed gives the same trace");
+    a.number("--seed", o.seed, "seed; one seed gives one trace");
     a.real("--alpha", o.alpha, "Zipf's exponent", {.min = 0, .max = 100, .without_max = true});
     if (o.pattern == Pattern::kAkamai) {
-      a.real("--one-hit-share", o.one_hit_share, "share of objects that are asked for once, exact",
-             kShares);
+      a.real("--one-hit-share", o.one_hit_share, "exact share of one-hit objects", kShares);
     }
     if (o.pattern == Pattern::kShift || o.pattern == Pattern::kWaves ||
         o.pattern == Pattern::kMixture) {
       a.number("--shift-every", o.shift_every, "requests between two shifts", {.min = 1});
     }
     if (o.pattern == Pattern::kShift || o.pattern == Pattern::kMixture) {
-      a.real("--shift-share", o.shift_share, "share of the ranks that a shift moves by", kShares);
+      a.real("--shift-share", o.shift_share, "share of the ranks that a shift moves", kShares);
     }
     if (o.pattern == Pattern::kMixture) {
-      a.text("--mix", mix_, "parts with their shares: zipf=0.7,scan=0.2,loop=0.1");
+      a.text("--mix", mix_, "kinds with their shares: zipf=0.7,scan=0.2,loop=0.1");
     }
     a.text("--size", size_,
-           "16KiB, lognormal:MEDIAN:SIGMA[:MAX], pareto:MIN:ALPHA[:MAX], or @FILE of sizes");
-    a.text("--ttl", ttl_, "seconds, as --size; 0: none");
-    a.real("--rate", o.requests_per_second, "requests a second, for their times",
+           "object sizes: 16KiB, lognormal:MEDIAN:SIGMA[:MAX], pareto:MIN:ALPHA[:MAX], or @FILE");
+    a.text("--ttl", ttl_, "TTLs in seconds, in the forms of --size (0: none)");
+    a.real("--rate", o.requests_per_second, "requests per second, for the times",
            {.min = 0, .max = 1e9, .without_min = true});
-    a.flag("--even", even_, "all times between requests the same (else exponential)");
+    a.flag("--even", even_, "make all times between requests equal (default: exponential)");
   }
 
   Result<Outcome> run(const Context& context) override {
     GeneratorOptions& o = options_;
     if (output_.empty()) {
-      return fail("where to? give -o FILE");
+      return fail("no output: add -o FILE");
     }
     if (output_ == "-" && context.json_to_out) {
-      return fail("trace and report both to standard output: give --json=FILE");
+      return fail("trace and report both go to standard output: use --json=FILE");
     }
     const auto size = read_distribution("--size", size_);
     const auto ttl = read_distribution("--ttl", ttl_);

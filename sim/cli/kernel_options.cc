@@ -115,34 +115,37 @@ std::string admission_parameter(const cache::AdmissionOptions& options) {
 }
 
 void KernelArguments::declare(Arguments& a) {
-  a.text("--cache-size", sizes_, "sizes: 64MiB, or 10% of the trace's footprint; a list");
+  a.text("--cache-size", sizes_, "cache sizes: 64MiB, or 10% of the trace's footprint; a list");
   a.text("--eviction", evictions_, listed(cache::kEvictionNames));
   a.text("--admission", admissions_,
          listed(cache::kMemoryAdmissionNames) +
              (offered_ == Admissions::kProbationToo
                   ? ", " + std::string(kProbationName) + ", " + std::string(kProxyProbationName)
                   : std::string()));
-  a.text(
-      "--capacity", capacities_,
-      "filter: insertions a generation, over all shards; tinylfu, adaptsize: their window; a list");
+  a.text("--capacity", capacities_,
+         "filter: insertions per generation, over all shards; tinylfu, adaptsize: window in "
+         "requests; a list");
   a.text("--fpr", fprs_, "filter: worst false-positive rate of a cycle; a list");
   a.number("--bits", bits_, "filter: bits of a generation over all shards, instead of --fpr",
            {.max = filter::kBitsMax});
-  a.number("--hashes", hashes_, "filter: hashes (0: the best)", {.max = filter::kHashesMax});
+  a.number("--hashes", hashes_, "filter: hashes per key (0: the best)",
+           {.max = filter::kHashesMax});
   a.text("--min-requests", min_requests_, "nth-hit: the request that stores, 2 to 16; a list");
-  a.text("--probability", probabilities_, "probability: that of each request; a list");
-  a.text("--size-threshold", size_thresholds_, "size-threshold: the largest stored; a list");
+  a.text("--probability", probabilities_,
+         "probability: probability of storing per request; a list");
+  a.text("--size-threshold", size_thresholds_, "size-threshold: largest stored object; a list");
   a.text("--layout", layout_, "filter: classic, partitioned, blocked, split");
   a.text("--hash", hash_, "filter: xxh3, murmur3, siphash, md5, sha1, sha512");
-  a.text("--rotate-after", rotate_after_, "filter: rotate after this time too (0s: never)");
-  a.flag("--no-refresh", no_refresh_, "filter: do not re-insert what the older one has");
-  a.number("--shards", shards_, "shards of the cache, a power of two",
+  a.text("--rotate-after", rotate_after_, "filter: rotate also after this time (0s: never)");
+  a.flag("--no-refresh", no_refresh_, "filter: do not refresh keys of the older generation");
+  a.number("--shards", shards_, "number of shards, a power of two",
            {.min = 1, .max = cache::kShardsMax});
-  a.number("--seed", seed_, "seed of the keys' hashes");
-  a.number("--shadow", shadow_, "filter: measure false positives on one key in so many, 0: none",
+  a.number("--seed", seed_, "seed of the key hashes");
+  a.number("--shadow", shadow_, "filter: measure false positives on one key in N (0: none)",
            {.max = 65536});
-  a.number("--overhead", overhead_, "bytes charged for an entry beside its size", {.max = kGiB});
-  a.text("--max-object", max_object_, "no larger object is stored (else: none above the cache)");
+  a.number("--overhead", overhead_, "bytes charged per entry in addition to its size",
+           {.max = kGiB});
+  a.text("--max-object", max_object_, "largest stored object (default: the cache size)");
 }
 
 Result<cache::AdmissionOptions> KernelArguments::options_of(const Admission& admission) const {
@@ -241,12 +244,12 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::admissions(
 Result<void> KernelArguments::check_model(const Arguments& arguments) const {
   for (const char* option : {"--rotate-after", "--no-refresh", "--overhead", "--max-object"}) {
     if (arguments.given(option)) {
-      return fail(std::string(option) + " does not go with --admission probation");
+      return fail(std::string(option) + " cannot be combined with --admission probation");
     }
   }
   if (shards_ != 1) {
     return fail("--shards " + std::to_string(shards_) +
-                " with --admission probation, accepted: 1, for all shards share its memory");
+                " with --admission probation, accepted: 1, because all shards share its memory");
   }
   return {};
 }
@@ -256,8 +259,9 @@ Result<std::vector<KernelArguments::Admission>> KernelArguments::probations(
     const std::vector<double>& fprs) const {
   const bool is_model = kind == Probation::kModel;
   if (disk_bytes_ == 0) {
-    return fail("--admission " + std::string(is_model ? kProbationName : kProxyProbationName) +
-                " without --disk-size: it says what is written to a disk");
+    return fail(
+        "--admission " + std::string(is_model ? kProbationName : kProxyProbationName) +
+        " without --disk-size: add one, because this policy chooses what is written to disk");
   }
   if (auto fine = is_model ? check_model(arguments) : Result<void>(); !fine) {
     return std::unexpected(fine.error());

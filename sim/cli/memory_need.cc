@@ -59,8 +59,8 @@ Result<void> check_memory(const MemoryNeed& need, std::uint64_t there) {
   if (need.bytes <= static_cast<double>(there)) {
     return {};
   }
-  return fail(need.what + " take " + shown(need.bytes) + " of memory, accepted: up to the " +
-              format_bytes(there) + " that there are");
+  return fail(need.what + " take " + shown(need.bytes) +
+              " of memory; available: " + format_bytes(there) + ", reduce the sizes or the trace");
 }
 
 double admission_bytes(const cache::KernelOptions& options) {

@@ -16,19 +16,18 @@ constexpr double kCopiesMax = 0.99;
 
 void ProbationArguments::declare(Arguments& a) {
   a.text("--window", windows_text_,
-         "probation: keys that each generation of its pair takes, in objects that the full disk "
-         "holds, 0.5, or samples (small samples of the trace choose); a list");
+         "probation: keys per generation, in objects that the full disk holds (0.5), or samples, "
+         "which choose it; a list");
   a.text("--write-cost", costs_text_,
-         "probation by samples: a byte written costs so many bytes fetched, 0 to 100; a list");
+         "probation with samples: cost of a byte written, in bytes fetched, 0 to 100; a list");
   a.flag("--fill", fill_,
-         "probation: write all that leaves memory until the disk is full for the first time (the "
+         "probation: write every object that leaves memory until the disk was full once (the "
          "default)");
-  a.flag("--no-fill", no_fill_, "probation: write only what was requested again, from the start");
+  a.flag("--no-fill", no_fill_, "probation: write only objects requested again, from the start");
   a.real("--copies", copies_,
-         "probation: share of the memory for copies of objects that are hit on disk again",
+         "probation: share of the memory for copies of objects hit twice on disk",
          {.min = 0, .max = kCopiesMax});
-  a.text("--wait-max", wait_max_text_,
-         "probation: nothing waits in memory for longer than this, 1h (0s: no bound)");
+  a.text("--wait-max", wait_max_text_, "probation: longest wait in memory, as 1h (0s: no limit)");
 }
 
 Result<void> ProbationArguments::read(const Arguments& arguments) {
@@ -60,7 +59,7 @@ Result<void> ProbationArguments::read(const Arguments& arguments) {
     windows_.emplace_back(*window);
   }
   if (arguments.given("--write-cost") && !by_samples) {
-    return fail("--write-cost without --window samples: a fixed window weighs no costs");
+    return fail("--write-cost has no effect without --window samples");
   }
   return {};
 }
@@ -97,7 +96,7 @@ Result<std::vector<PlannedKernel>> ProbationArguments::expand(
   for (const char* option :
        {"--window", "--write-cost", "--fill", "--no-fill", "--copies", "--wait-max"}) {
     if (arguments.given(option)) {
-      return fail(std::string(option) + " goes with --admission probation only");
+      return fail(std::string(option) + " needs --admission probation");
     }
   }
   return all;

@@ -99,11 +99,9 @@ std::vector<std::string> probation_notes(const std::vector<FinishedRun>& runs) {
     const cache::Probation& probation = finished.run->probation()->cache().probation();
     const double objects =
         static_cast<double>(probation.memory_bytes()) / std::max(1.0, probation.mean_bytes());
-    const std::string note =
-        "A memory of " + format_bytes(probation.memory_bytes()) + " holds " +
-        std::to_string(static_cast<std::uint64_t>(objects)) +
-        " objects of the mean size of those that were fetched last: below 64 of them probation "
-        "loses hits.";
+    const std::string note = "A memory of " + format_bytes(probation.memory_bytes()) + " holds " +
+                             std::to_string(static_cast<std::uint64_t>(objects)) +
+                             " objects of the recent mean size: below 64, probation loses hits.";
     if (objects < kObjectsMin && std::ranges::find(notes, note) == notes.end()) {
       notes.push_back(note);
     }

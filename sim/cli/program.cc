@@ -34,13 +34,14 @@ struct CommonOptions {
 };
 
 void declare_common(Arguments& arguments, CommonOptions& common) {
-  arguments.optional_output("--json", common.json,
-                            "write the report as JSON, to standard output or --json=FILE");
+  arguments.optional_output(
+      "--json", common.json,
+      "write the report as JSON to standard output, or to FILE with --json=FILE");
   arguments.flag("--no-timing", common.no_timing,
-                 "leave out time and memory: the same seed then gives the same bytes");
-  arguments.output("--html", common.html, "write a page with interactive plots");
-  arguments.output("--svg", common.svg, "draw the plots into an SVG file, by gnuplot");
-  arguments.output("--png", common.png, "draw the plots into a PNG file, by gnuplot");
+                 "omit time and memory, so that one seed gives the same bytes");
+  arguments.output("--html", common.html, "write an HTML page with interactive plots");
+  arguments.output("--svg", common.svg, "write the plots to an SVG file (needs gnuplot)");
+  arguments.output("--png", common.png, "write the plots to a PNG file (needs gnuplot)");
 }
 
 // The speed is that of all that the process did, reading and decoding included.
@@ -71,7 +72,7 @@ Result<void> write_file(const std::string& path, const std::string& content) {
 
 Result<void> draw(const Report& report, std::string_view terminal, const std::string& path) {
   if (report.charts.empty()) {
-    return fail("this report has no plots to draw into " + path);
+    return fail("this report has no plots for " + path);
   }
   std::FILE* gnuplot = popen("gnuplot >/dev/null 2>&1", "w");
   if (gnuplot == nullptr) {
@@ -80,7 +81,8 @@ Result<void> draw(const Report& report, std::string_view terminal, const std::st
   const std::string script = to_gnuplot(report, terminal, path);
   const bool written = std::fwrite(script.data(), 1, script.size(), gnuplot) == script.size();
   if (pclose(gnuplot) != 0 || !written) {
-    return fail("gnuplot could not draw " + path + " (is it installed, is the place writable?)");
+    return fail("gnuplot could not draw " + path +
+                "; check that gnuplot is installed and the directory writable");
   }
   return {};
 }
@@ -131,7 +133,7 @@ int write_report(const Outcome& outcome, const CommonOptions& common, const Stre
 
 // The texts if the work does not notice the interrupt: that there is no result.
 LastWords last_words(const std::string& command, const CommonOptions& common) {
-  const std::string nothing = "interrupted where it could not be stopped: nothing is known";
+  const std::string nothing = "interrupted in work that cannot be stopped: no results";
   Report report;
   report.command = command;
   report.interrupted = true;
@@ -154,7 +156,7 @@ Outcome cut_short(Result<Outcome> outcome) {
   outcome->report.interrupted = true;
   outcome->report.paste.clear();
   outcome->report.notes.insert(outcome->report.notes.begin(),
-                               "Interrupted: what stands here rests on what was done by then.");
+                               "Interrupted: these results are incomplete.");
   return std::move(*outcome);
 }
 
@@ -199,8 +201,8 @@ struct Entry {
 };
 
 std::string summary_of_group(std::string_view group) {
-  return group == "theory"     ? "The formulas of Bloom filters and rotating pairs, as tables"
-         : group == "generate" ? "Synthetic traces"
+  return group == "theory"     ? "Print formulas of Bloom filters and rotating pairs as tables"
+         : group == "generate" ? "Write a synthetic trace"
                                : "";
 }
 
@@ -229,12 +231,12 @@ CLI::App& app_for(CLI::App& root, const Command& command) {
 
 int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor,
                 Interrupt* interrupt) {
-  CLI::App root("encore-sim: simulates the admission and caching of encore", "encore-sim");
+  CLI::App root("encore-sim: simulate admission and caching of encore", "encore-sim");
   root.require_subcommand(1);
   root.set_version_flag("--version", "encore-sim " ENCORE_VERSION);
   root.footer(
-      "Example:\n  encore-sim blocks --hashes 1..8\nexit codes: 0 fine, 1 a check failed, "
-      "2 wrong use or input, 130 interrupted");
+      "Example:\n  encore-sim blocks --hashes 1..8\nexit codes: 0 done, 1 a check failed, 2 wrong "
+      "usage or input, 130 interrupted");
   std::vector<Entry> entries;
   for (auto& command : all_commands()) {
     Entry entry;

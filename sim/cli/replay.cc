@@ -46,7 +46,7 @@ class ReplayCommand final : public Command {
  public:
   std::string name() const override { return "replay"; }
   std::string summary() const override {
-    return "A trace through caches of several sizes, evictions and admissions";
+    return "Replay a trace through caches of any size, eviction and admission policy";
   }
   std::string example() const override {
     return "encore-sim replay trace.csv.zst --cache-size 64MiB,10% --eviction lru,sieve "
@@ -61,26 +61,25 @@ class ReplayCommand final : public Command {
     probation_.declare(a);
     a.text("--object-size", object_size_text_, kObjectSizeHelp);
     a.number("--head-bytes", head_bytes_,
-             "charge objects as the proxy's memory does where their key, record and head have so "
-             "many bytes (0: as the sizes are)",
+             "charge objects as the proxy's memory does, with N bytes of key, record and head (0: "
+             "their size only)",
              {.max = cache::kSlotBytesMax});
-    a.text("--warmup", warmup_text_, "requests that are not counted: a number, or 10% of them");
-    a.number("--interval", interval_, "report the series, so many requests a point (0: none)");
-    a.real("--sample", sample_.rate, "simulate a sample of so many of the objects (1: all)",
+    a.text("--warmup", warmup_text_, "requests to exclude from the counts: a number, or 10%");
+    a.number("--interval", interval_, "report a time series with N requests per point (0: none)");
+    a.real("--sample", sample_.rate, "simulate this share of the objects (1: all)",
            {.min = 0, .max = 1, .without_min = true});
     a.number("--sample-objects", sample_.objects_max,
-             "simulate a sample of at most so many objects (0: all)");
-    a.number("--sample-seed", sample_.seed, "another seed, another sample");
-    a.number(
-        "--mrc", curve_points_,
-        "miss-ratio curves of so many points, from 0.1% of the footprint to all of it, instead "
-        "of --cache-size (0: none)",
-        {.max = kCurvePointsMax});
-    a.optional_text("--bounds", bounds_text_, "all",
-                    "bounds on the least misses of any policy, for each cache size: all, or "
-                    "--bounds=pfoo-l or pfoo-u");
-    a.number("--threads", threads_, "runs at once (0: one a core)", {.max = kThreadsMax});
-    a.flag("--hold", hold_, "spool the whole trace to disk first (else only where it must be)");
+             "simulate a sample of at most N objects (0: all)");
+    a.number("--sample-seed", sample_.seed, "seed of the sample");
+    a.number("--mrc", curve_points_,
+             "print miss-ratio curves of N points, from 0.1% of the footprint to all of it, "
+             "instead of --cache-size (0: none)",
+             {.max = kCurvePointsMax});
+    a.optional_text(
+        "--bounds", bounds_text_, "all",
+        "print bounds on the fewest misses of any policy per cache size: all, pfoo-l or pfoo-u");
+    a.number("--threads", threads_, "parallel runs (0: one per core)", {.max = kThreadsMax});
+    a.flag("--hold", hold_, "spool the whole trace to disk first (default: only if needed)");
   }
 
   Result<Outcome> run(const Context& context) override {
@@ -107,7 +106,8 @@ class ReplayCommand final : public Command {
       }
     }
     if (head_bytes_ != 0 && std::ranges::any_of(*planned, is_on_probation)) {
-      return fail("--head-bytes does not go with --admission probation: only bodies count there");
+      return fail(
+          "--head-bytes cannot be combined with --admission probation, which counts only bodies");
     }
     if (auto fits = check_plan(plan_of(*planned), sample_); !fits) {
       return std::unexpected(fits.error());
@@ -156,14 +156,14 @@ class ReplayCommand final : public Command {
       return probation;
     }
     if (disk_.any() && (is_sampled() || curve_points_ != 0)) {
-      return fail("--disk-size goes neither with a sample nor with --mrc");
+      return fail("--disk-size cannot be combined with a sample or --mrc");
     }
     if (sample_.objects_max != 0 && sample_.objects_max < kSampleObjectsMin) {
       return fail("--sample-objects " + std::to_string(sample_.objects_max) +
                   ", accepted: 64 or more, or 0 for all");
     }
     if (interval_ != 0 && (is_sampled() || curve_points_ != 0)) {
-      return fail("--interval goes neither with a sample nor with --mrc");
+      return fail("--interval cannot be combined with a sample or --mrc");
     }
     const auto bounds = parse_bounds(bounds_text_);
     if (!bounds) {
@@ -171,11 +171,12 @@ class ReplayCommand final : public Command {
     }
     bounds_ = *bounds;
     if (bounds_.any() && is_sampled()) {
-      return fail("--bounds does not go with a sample, of which bounds would be none of the whole");
+      return fail(
+          "--bounds cannot be combined with a sample: its bounds are not those of the trace");
     }
     if (curve_points_ != 0) {
       if (arguments.given("--cache-size")) {
-        return fail("--mrc chooses the cache sizes itself: leave out --cache-size");
+        return fail("--mrc chooses the cache sizes: remove --cache-size");
       }
       kernel_.set_cache_sizes(curve_sizes(curve_points_));
     }

@@ -382,18 +382,17 @@ Table curve_table(const ReplayedTrace& trace, const std::vector<CurvePoint>& poi
 }
 
 std::string unread_note(std::uint64_t requests_read) {
-  return "Nothing was done with the trace: of it only " + std::to_string(requests_read) +
-         " requests had been read.";
+  return "Nothing was simulated: only " + std::to_string(requests_read) +
+         " requests of the trace were read.";
 }
 
 std::string sample_note(const ReplayedTrace& trace) {
   std::array<char, 400> text{};
   std::snprintf(
       text.data(), text.size(),
-      "A sample of %.3g %% of the objects by the hash of their keys: %llu objects with "
-      "%llu of %llu requests, in caches and filters as much smaller; the figures are "
-      "those of the whole. From and to: 95 %%, from the spread of eight disjoint parts of "
-      "the sample.",
+      "A sample of %.3g %% of the objects by the hash of their keys: %llu objects with %llu of "
+      "%llu requests, in caches and filters reduced likewise; the figures are estimates for the "
+      "whole trace. From and to: 95 %%, from the spread of eight disjoint parts of the sample.",
       100 * trace.rate, static_cast<unsigned long long>(trace.sample_objects),
       static_cast<unsigned long long>(trace.sample_requests),
       static_cast<unsigned long long>(trace.requests));

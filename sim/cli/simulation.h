@@ -18,7 +18,7 @@
 namespace encore::sim {
 
 inline constexpr const char* kObjectSizeHelp =
-    "size of an object whose answers differ: largest (logs of what was sent), latest";
+    "size of an object whose responses differ: largest (for logs of sent bytes), latest";
 
 struct PlannedRun {
   ReplayOptions options;       // but for the warm-up, which is RunOptions'

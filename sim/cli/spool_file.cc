@@ -23,8 +23,8 @@ Result<SpoolFile> SpoolFile::create() {
   std::string path = directory + "/encore-sim-spool-XXXXXX";
   const int file = ::mkostemp(path.data(), O_CLOEXEC);
   if (file < 0) {
-    return fail("cannot make a spool file in " + directory + ": " + reason(errno) +
-                " (TMPDIR says where)");
+    return fail("cannot create a spool file in " + directory + ": " + reason(errno) +
+                "; set TMPDIR to a writable directory");
   }
   ::unlink(path.c_str());
   return SpoolFile(file, directory);
@@ -53,7 +53,8 @@ Result<void> SpoolFile::write_at(std::uint64_t offset, std::span<const std::byte
     }
     if (wrote <= 0) {
       return fail("cannot write the spool in " + directory_ + " beyond " + format_bytes(offset) +
-                  ": " + reason(wrote == 0 ? ENOSPC : errno) + " (TMPDIR says where)");
+                  ": " + reason(wrote == 0 ? ENOSPC : errno) +
+                  "; set TMPDIR to a writable directory");
     }
     bytes = bytes.subspan(static_cast<std::size_t>(wrote));
     offset += static_cast<std::uint64_t>(wrote);
@@ -69,7 +70,7 @@ Result<void> SpoolFile::read_at(std::uint64_t offset, std::span<std::byte> bytes
     }
     if (got <= 0) {
       return fail("cannot read the spool in " + directory_ + ": " +
-                  (got == 0 ? "it ends too early" : reason(errno)));
+                  (got == 0 ? "the file ends too early" : reason(errno)));
     }
     bytes = bytes.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);

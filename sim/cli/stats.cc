@@ -19,18 +19,18 @@ std::vector<std::string> advice(const TraceSummary& summary, bool has_sizes) {
     notes.push_back("A short trace: hit ratios of caches near its footprint mean little.");
   }
   if (!has_sizes) {
-    notes.push_back("It has no sizes: good for object hit ratios, not for bytes.");
+    notes.push_back("The trace has no sizes: use it for object hit ratios, not for bytes.");
   }
   if (summary.first_ns == summary.last_ns) {
-    notes.push_back("It has no times: TTLs and rotation by time cannot be studied with it.");
+    notes.push_back("The trace has no times: it cannot show TTLs or rotation by time.");
   }
   if (summary.one_hit_requests_share() < 0.05) {
     notes.push_back(
-        "Hardly any request is for an object that never comes again: second-hit admission has "
-        "little to keep out, and costs one hit an object.");
+        "Few requests are for one-hit objects: second-hit admission keeps little out, and costs "
+        "one hit per object.");
   } else if (summary.one_hit_objects_share() > 0.4) {
     notes.push_back(
-        "Many objects are asked for once: second-hit admission keeps them out of the cache.");
+        "Many objects are one-hit objects: second-hit admission keeps them out of the cache.");
   }
   return notes;
 }
@@ -39,7 +39,7 @@ class StatsCommand final : public Command {
  public:
   std::string name() const override { return "stats"; }
   std::string summary() const override {
-    return "What a trace is made of: objects, bytes, one-hit objects, reuse";
+    return "Describe a trace: objects, bytes, one-hit objects, reuse";
   }
   std::string example() const override {
     return "encore-sim stats access.log.gz --format combined";
@@ -131,7 +131,7 @@ class StatsCommand final : public Command {
 
   static Table reuse_table(const TraceSummary& summary) {
     Table table{.key = "reuse",
-                .title = "An object comes again within so many requests",
+                .title = "Distance to the next request of an object",
                 .columns = {{"within", "requests", Style::kCount},
                             {"count", "requests that do", Style::kCount},
                             {"share", "share so far", Style::kPercent}},
@@ -163,7 +163,7 @@ class StatsCommand final : public Command {
   }
   static Table working_set_table(const TraceSummary& summary, bool has_sizes) {
     Table table{.key = "working_set",
-                .title = "The working set: what so many requests ask for, on average",
+                .title = "Working set: mean number of objects and bytes per window of requests",
                 .columns = {{"window", "requests", Style::kCount},
                             {"objects", "objects", Style::kReal},
                             {"bytes", "bytes", Style::kBytes}},

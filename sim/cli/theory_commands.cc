@@ -59,13 +59,15 @@ Table rows_of(std::vector<Column> columns) {
 class SizeCommand final : public Command {
  public:
   std::string name() const override { return "theory size"; }
-  std::string summary() const override { return "Bits and hashes for so many keys at an FPR"; }
+  std::string summary() const override {
+    return "Print bits and hashes for a number of keys at a false-positive rate";
+  }
   std::string example() const override {
     return "encore-sim theory size --keys 1000000 --fpr 0.01";
   }
   void declare(Arguments& a) override {
-    a.number("--keys", keys_, "distinct keys inserted", {.min = 1});
-    a.real("--fpr", fpr_, "false-positive rate when they are all in", kFprs);
+    a.number("--keys", keys_, "number of distinct keys", {.min = 1});
+    a.real("--fpr", fpr_, "false-positive rate with all keys inserted", kFprs);
     a.text("--layout", layout_, "classic, partitioned, blocked, split, all");
   }
   Result<Outcome> run(const Context& context) override {
@@ -148,13 +150,15 @@ class SizeCommand final : public Command {
 class CapacityCommand final : public Command {
  public:
   std::string name() const override { return "theory capacity"; }
-  std::string summary() const override { return "The most keys that keep an FPR in so many bits"; }
+  std::string summary() const override {
+    return "Print the most keys that keep a false-positive rate in a number of bits";
+  }
   std::string example() const override {
     return "encore-sim theory capacity --bits 800000000 --fpr 0.01";
   }
   void declare(Arguments& a) override {
     a.number("--bits", bits_, "bits of the filter", kBits);
-    a.real("--fpr", fpr_, "false-positive rate when it is full", kFprs);
+    a.real("--fpr", fpr_, "false-positive rate of the full filter", kFprs);
     a.text("--layout", layout_, "classic, partitioned, blocked, split, all");
   }
   Result<Outcome> run(const Context& context) override {
@@ -227,18 +231,18 @@ class PairCommand final : public Command {
  public:
   std::string name() const override { return "theory pair"; }
   std::string summary() const override {
-    return "FPR of a rotating pair, or a ring of more generations, over a cycle";
+    return "Print the false-positive rate of a rotating pair or ring over a cycle";
   }
   std::string example() const override {
     return "encore-sim theory pair --bits 800000 --capacity 80000 --hashes 4,7,8";
   }
   void declare(Arguments& a) override {
     a.number("--bits", bits_, "bits of one generation", kBits);
-    a.number("--capacity", capacity_, "insertions a generation (0: where it is half full)",
-             kCapacities);
+    a.number("--capacity", capacity_, "insertions per generation (0: half full)", kCapacities);
     a.text("--hashes", hashes_, "numbers of hashes");
-    a.number("--generations", generations_, "2: the pair", {.min = 2, .max = 1000});
-    a.flag("--no-refresh", no_refresh_, "without re-inserting what is found in an older one");
+    a.number("--generations", generations_, "number of generations; 2 is the pair",
+             {.min = 2, .max = 1000});
+    a.flag("--no-refresh", no_refresh_, "do not refresh keys found in an older generation");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
   }
   Result<Outcome> run(const Context& context) override {
@@ -322,15 +326,15 @@ class RingCommand final : public Command {
  public:
   std::string name() const override { return "theory ring"; }
   std::string summary() const override {
-    return "Memory for a window that is surely remembered, by number of generations";
+    return "Print the memory for a certainly remembered window, by number of generations";
   }
   std::string example() const override {
     return "encore-sim theory ring --window 1000000 --fpr 0.01 --generations 2..8";
   }
   void declare(Arguments& a) override {
-    a.number("--window", window_, "insertions for which every key is remembered",
+    a.number("--window", window_, "insertions for which every key is certainly remembered",
              {.min = 1, .max = kCapacities.max});
-    a.real("--fpr", fpr_, "worst false-positive rate of a cycle, all generations together", kFprs);
+    a.real("--fpr", fpr_, "worst false-positive rate of a cycle, over all generations", kFprs);
     a.text("--generations", generations_, "numbers of generations");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
   }

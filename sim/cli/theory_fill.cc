@@ -12,13 +12,13 @@ class TheoryFillCommand final : public Command {
  public:
   std::string name() const override { return "theory fill"; }
   std::string summary() const override {
-    return "False-positive rate of a filter that is full, and while it fills";
+    return "Print the false-positive rate of a full filter, and while it fills";
   }
   std::string example() const override {
     return "encore-sim theory fill --keys 80000 --bits 800000 --hashes 1..9";
   }
   void declare(Arguments& a) override {
-    a.number("--keys", keys_, "distinct keys inserted", {.min = 1});
+    a.number("--keys", keys_, "number of distinct keys", {.min = 1});
     a.number("--bits", bits_, "bits of the filter", {.min = 1, .max = filter::kBitsMax});
     a.text("--hashes", hashes_, "numbers of hashes: 7, 1..8 or 1,2,4");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");

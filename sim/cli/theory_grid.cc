@@ -33,7 +33,7 @@ class GridCommand : public Command {
   explicit GridCommand(Defaults defaults) : lists_(std::move(defaults)) {}
 
   void declare(Arguments& a) override {
-    a.text("--bits-per-key", lists_.bits_per_key, "m/n: whole numbers");
+    a.text("--bits-per-key", lists_.bits_per_key, "bits per key (m/n), whole numbers");
     a.text("--hashes", lists_.hashes, "numbers of hashes");
   }
   Result<Outcome> run(const Context& context) override {
@@ -92,7 +92,9 @@ class TableCommand final : public GridCommand {
  public:
   TableCommand() : GridCommand({.bits_per_key = "2..20", .hashes = "1..14"}) {}
   std::string name() const override { return "theory table"; }
-  std::string summary() const override { return "Reference tables: FPR by bits a key and hashes"; }
+  std::string summary() const override {
+    return "Print reference tables: false-positive rate by bits per key and hashes";
+  }
   std::string example() const override {
     return "encore-sim theory table --bits-per-key 5,10,20 --hashes 1..14";
   }
@@ -130,7 +132,9 @@ class LayoutsCommand final : public GridCommand {
  public:
   LayoutsCommand() : GridCommand({.bits_per_key = "8,10,12,16", .hashes = "4,7,8,11"}) {}
   std::string name() const override { return "theory layouts"; }
-  std::string summary() const override { return "What a layout costs: FPR at the same memory"; }
+  std::string summary() const override {
+    return "Print the false-positive rate of each layout at the same memory";
+  }
   std::string example() const override {
     return "encore-sim theory layouts --bits-per-key 10,16 --hashes 7,8,11";
   }

@@ -45,16 +45,16 @@ class ScalableCommand final : public Command {
  public:
   std::string name() const override { return "theory scalable"; }
   std::string summary() const override {
-    return "A filter that grows by slices, beside a list of equal ones, by number of keys";
+    return "Compare a scalable filter with a list of equal filters, by number of keys";
   }
   std::string example() const override {
     return "encore-sim theory scalable --capacity 1000 --fpr 0.01 --keys 1000,10000,1000000";
   }
   void declare(Arguments& a) override {
     a.number("--capacity", capacity_, "keys of the first slice", kKeys);
-    a.real("--fpr", fpr_, "compound rate that is never exceeded; of each slice in the list", kFprs);
-    a.real("--growth", growth_, "s: the next slice's capacity", {.min = 1, .max = 16});
-    a.real("--tightening", tightening_, "r: the next slice's rate",
+    a.real("--fpr", fpr_, "largest compound rate; rate of each slice in the list", kFprs);
+    a.real("--growth", growth_, "growth factor of slice capacities (s)", {.min = 1, .max = 16});
+    a.real("--tightening", tightening_, "tightening factor of slice rates (r)",
            {.min = 0, .max = 1, .without_min = true, .without_max = true});
     a.text("--keys", keys_, "numbers of keys: 1000,10000");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
@@ -96,7 +96,7 @@ class ScalableCommand final : public Command {
         "\"Equal ones\": a list of filters of the first capacity, each at the rate --fpr; \"made "
         "for "
         "it\": one filter of that many keys at that rate. Beyond " +
-        std::to_string(filter::kSlicesMax) + " slices nothing is said.");
+        std::to_string(filter::kSlicesMax) + " slices the rows are empty.");
     outcome.report.tables.push_back(std::move(table));
     return outcome;
   }
@@ -135,13 +135,13 @@ class CountingCommand final : public Command {
  public:
   std::string name() const override { return "theory counting"; }
   std::string summary() const override {
-    return "A filter with counters of four bits: its rate, and how often a counter overflows";
+    return "Print rate and overflows of a counting filter with four bits per counter";
   }
   std::string example() const override {
     return "encore-sim theory counting --keys 80000 --bits 800000 --hashes 4,7";
   }
   void declare(Arguments& a) override {
-    a.number("--keys", keys_, "distinct keys in it", kKeys);
+    a.number("--keys", keys_, "number of distinct keys", kKeys);
     a.number("--bits", bits_, "counters of the filter", kBits);
     a.text("--hashes", hashes_, "numbers of hashes: 7, 1..8 or 1,2,4");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
@@ -186,8 +186,8 @@ class CountingCommand final : public Command {
            {"bytes", (shape->bits + 1) / 2}});
     }
     outcome.report.notes.push_back(
-        "\"Overflows\" is how often a counter that stands at 15 is to be raised, expected over the "
-        "filter; the bound is on the probability that there is one at all.");
+        "\"Overflows\" is the expected number of increments of counters at 15; the bound is on the "
+        "probability of any.");
     outcome.report.tables.push_back(std::move(table));
     return outcome;
   }
@@ -203,7 +203,7 @@ class UnionCommand final : public Command {
  public:
   std::string name() const override { return "theory union"; }
   std::string summary() const override {
-    return "What the OR and the AND of two filters of one shape are worth";
+    return "Print the rates of union and intersection of two filters of one shape";
   }
   std::string example() const override {
     return "encore-sim theory union --keys 80000 --others 80000 --common 20000 --bits 800000";
@@ -211,8 +211,8 @@ class UnionCommand final : public Command {
   void declare(Arguments& a) override {
     a.number("--keys", keys_, "distinct keys in the first filter", kKeys);
     a.number("--others", others_, "distinct keys in the second filter", kKeys);
-    a.number("--common", common_, "of these, keys that are in both", {.min = 0, .max = kKeys.max});
-    a.number("--bits", bits_, "bits of each", kBits);
+    a.number("--common", common_, "number of keys in both filters", {.min = 0, .max = kKeys.max});
+    a.number("--bits", bits_, "bits of each filter", kBits);
     a.text("--hashes", hashes_, "numbers of hashes: 7, 1..8 or 1,2,4");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
   }
@@ -288,14 +288,16 @@ class UnionCommand final : public Command {
 class KindsCommand final : public Command {
  public:
   std::string name() const override { return "theory kinds"; }
-  std::string summary() const override { return "What each kind of filter costs for one rate"; }
+  std::string summary() const override {
+    return "Compare the memory of all kinds of filters at one rate";
+  }
   std::string example() const override {
     return "encore-sim theory kinds --keys 1000000 --fpr 0.01 --capacity 1000";
   }
   void declare(Arguments& a) override {
-    a.number("--keys", keys_, "distinct keys in it", kKeys);
-    a.real("--fpr", fpr_, "false-positive rate when they are all in", kFprs);
-    a.number("--capacity", capacity_, "keys of the first slice of one that grows", kKeys);
+    a.number("--keys", keys_, "number of distinct keys", kKeys);
+    a.real("--fpr", fpr_, "false-positive rate with all keys inserted", kFprs);
+    a.number("--capacity", capacity_, "keys of the first slice of growing filters", kKeys);
   }
   Result<Outcome> run(const Context&) override {
     Outcome outcome;
@@ -321,11 +323,9 @@ class KindsCommand final : public Command {
     }
     add_list();
     outcome.report.notes.push_back(
-        "The pair remembers the last so many keys for certain, the others those that were added. "
-        "The "
-        "growable list is one of slices whose rates add up to --fpr at this number of keys, and "
-        "not "
-        "beyond; a scalable filter keeps to it at any number.");
+        "The pair certainly remembers the last --keys keys, all others every added key. The rates "
+        "of the growable list add up to --fpr at this number of keys; a scalable filter keeps "
+        "--fpr at any number.");
     outcome.report.tables.push_back(std::move(table_));
     return outcome;
   }

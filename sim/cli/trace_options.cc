@@ -10,22 +10,20 @@ void TraceArguments::declare(Arguments& a) {
 #define ENCORE_FORMAT_HELP(id, name, what) formats.append(", ").append(name);
   ENCORE_TRACE_FORMATS(ENCORE_FORMAT_HELP)
 #undef ENCORE_FORMAT_HELP
-  a.files("TRACE", files_, "trace files, read one after the other; - is standard input");
-  a.text("--format", format_, formats + " (.gz, .xz and .zst are seen through)");
+  a.files("TRACE", files_, "trace files, read in order; - is standard input");
+  a.text("--format", format_, formats + " (.gz, .xz and .zst are decompressed)");
   a.text("--columns", columns_,
          "csv, tsv, json: role=NAME, or role=NUMBER from 1 for the first column, with roles time, "
          "key, size, ttl, method, status, count: time=1,key=2,size=3");
   a.text("--delimiter", delimiter_,
-         "csv: what is between the columns: a character, tab or space (else: told by the lines)");
-  a.text("--methods", methods_, "which methods count, where the trace has them");
-  a.text("--statuses", statuses_, "which statuses count, where the trace has them");
+         "csv: delimiter: a character, tab or space (default: recognised)");
+  a.text("--methods", methods_, "counted methods, if the trace has them");
+  a.text("--statuses", statuses_, "counted statuses, if the trace has them");
   a.flag("--all-lines", all_lines_, "count every method and status");
   a.text("--key-prefix", key_prefix_,
-         "what stands in front of each key: \"forward:\" gives the keys of a forward proxy's log "
-         "the hashes that the proxy has them under");
-  a.text("--default-size", default_size_, "size of an object where the trace has none");
-  a.real("--bad-max", bad_max_, "refuse a trace with a larger share of bad lines",
-         {.min = 0, .max = 1});
+         "prefix of each key: \"forward:\" hashes the keys of a log as a forward proxy does");
+  a.text("--default-size", default_size_, "size of objects without a size in the trace");
+  a.real("--bad-max", bad_max_, "largest accepted share of bad lines", {.min = 0, .max = 1});
 }
 
 Result<TraceOptions> TraceArguments::options() const {
@@ -105,10 +103,10 @@ Result<void> TraceArguments::check_counted(const TraceReader& reader) {
   if (counts.counted != 0) {
     return {};
   }
-  return fail("the trace has no request that counts: of " + std::to_string(counts.lines) +
+  return fail("the trace has no counted request: of " + std::to_string(counts.lines) +
               " lines or records, " + std::to_string(counts.skipped) +
-              " are not counted by the rule (--methods, --statuses, --all-lines), " +
-              std::to_string(counts.bad) + " are bad");
+              " are excluded (--methods, --statuses, --all-lines), " + std::to_string(counts.bad) +
+              " are bad");
 }
 
 std::vector<std::string> TraceArguments::notes(const TraceReader& reader,

@@ -49,7 +49,7 @@ class TuneCommand final : public Command {
  public:
   std::string name() const override { return "tune"; }
   std::string summary() const override {
-    return "Recommends an [admission] section for a trace and a cache size, with the evidence";
+    return "Recommend an [admission] section for a trace and a cache size, with the evidence";
   }
   std::string example() const override {
     return "encore-sim tune trace.csv.zst --cache-size 1GiB --eviction sieve\n  "
@@ -60,11 +60,11 @@ class TuneCommand final : public Command {
     a.text("--cache-size", size_, "64MiB, or 10% of the trace's footprint");
     disk_.declare(a);
     a.text("--object-size", object_size_text_, kObjectSizeHelp);
-    a.text("--eviction", eviction_, "the cache's eviction policy");
+    a.text("--eviction", eviction_, "eviction policy of the cache");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
-    a.text("--warmup", warmup_text_, "share of the requests that is not counted, as 20%");
-    a.number("--seed", seed_, "seed of the keys' hashes");
-    a.number("--threads", threads_, "runs at once (0: one a core)", {.max = kThreadsMax});
+    a.text("--warmup", warmup_text_, "share of the requests to exclude from the counts, as 20%");
+    a.number("--seed", seed_, "seed of the key hashes");
+    a.number("--threads", threads_, "parallel runs (0: one per core)", {.max = kThreadsMax});
   }
 
   Result<Outcome> run(const Context& context) override {
@@ -124,8 +124,7 @@ class TuneCommand final : public Command {
       return fail("--cache-size \"" + size_ + "\", accepted: one size");
     }
     if (*eviction == cache::EvictionPolicy::kBelady) {
-      return fail(
-          "--eviction belady knows the future, accepted: what a cache can be configured with");
+      return fail("--eviction belady knows the future, accepted: a value of cache.eviction");
     }
     cache_size_ = sizes->front();
     policy_ = *eviction;
@@ -240,8 +239,7 @@ class TuneCommand final : public Command {
     if (monitor.stopped()) {
       report.tables.front().columns.insert(report.tables.front().columns.begin() + 2,
                                            {"requests", "requests", Style::kCount});
-      report.notes = {
-          "Nothing is recommended: not everything that is to be compared was simulated."};
+      report.notes = {"No recommendation: the comparison is incomplete."};
       return outcome;
     }
     const Measured& chosen = choose_cost(*measured);
@@ -251,7 +249,7 @@ class TuneCommand final : public Command {
                     interval_text(gained) +
                     " more of the requests than storing everything, and writes " +
                     interval_text(balance.saved) +
-                    " fewer bytes. A lower write cost writes more for more hits: take the row "
+                    " fewer bytes. A lower write cost writes more for more hits: choose the row "
                     "whose writes the disk bears."};
     report.paste = "[admission]                    # from " +
                    std::to_string(trace.requests.size()) + " requests, a cache of " + size_ +
@@ -376,7 +374,7 @@ class TuneCommand final : public Command {
     for (Table& table : report.tables) {
       table.columns.insert(table.columns.begin() + 4, {"requests", "requests", Style::kCount});
     }
-    report.notes = {"Nothing is recommended: not everything that is to be compared was simulated."};
+    report.notes = {"No recommendation: the comparison is incomplete."};
     return outcome;
   }
   Outcome unread(std::uint64_t requests_read) const {
@@ -415,14 +413,13 @@ class TuneCommand final : public Command {
     if (does_pay(balance.lost.high, balance.saved.low) !=
         does_pay(balance.lost.low, balance.saved.high)) {
       report.notes.push_back(
-          "The trace does not settle whether second-hit pays: within the intervals it does and it "
-          "does not. A longer trace tells.");
+          "The trace does not show whether second-hit pays: the intervals include both. Use a "
+          "longer trace.");
     }
     report.notes.push_back(sensitivity(windows, chosen));
     if (!pays) {
       report.notes.push_back(
-          "Second-hit does not pay here: what it keeps out is worth less than the second "
-          "requests that it sends to the origin.");
+          "Second-hit does not pay here: it keeps out less than its second misses cost.");
     }
     report.charts = {
         chart_of("Hits by window", "insertions a generation", "hit ratio", windows,

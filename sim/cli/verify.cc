@@ -26,16 +26,16 @@ class VerifyCommand final : public Command {
  public:
   std::string name() const override { return "verify"; }
   std::string summary() const override {
-    return "Replays a proxy's decision journal through the kernel: every decision must be equal";
+    return "Replay a proxy's decision journal through the kernel and compare every decision";
   }
   std::string example() const override {
     return "encore-sim verify decisions.journal --config encore.toml";
   }
   void declare(Arguments& a) override {
     a.file("DECISIONS", journal_,
-           "the file that log.decisions named; what was adopted lies beside it");
-    a.text("--config", config_, "the proxy's config: its admission.seed, where one was configured");
-    a.text("--state", state_, "the saved filter that the proxy started from, where it did");
+           "journal (log.decisions), with files of adopted filters next to it");
+    a.text("--config", config_, "configuration of the proxy, for its admission.seed");
+    a.text("--state", state_, "saved filter that the proxy loaded at its start");
   }
 
   Result<Outcome> run(const Context& context) override {

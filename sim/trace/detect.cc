@@ -95,13 +95,13 @@ bool is_named_as_text(std::string_view path) {
 }
 
 std::unexpected<Error> refuse(const std::string& what) {
-  return fail(what + ", no trace that is known; if it is one, give its format with --format");
+  return fail(what + ", not a known trace format; if it is a trace, name its format with --format");
 }
 
 std::unexpected<Error> refuse_text_with(std::string_view bytes, std::size_t at) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   const auto byte = static_cast<unsigned char>(bytes[at]);
-  return refuse(std::string("it is text with the byte 0x") + kDigits[byte >> 4U] +
+  return refuse(std::string("it is text with the invalid byte 0x") + kDigits[byte >> 4U] +
                 kDigits[byte & 15U] + " at offset " + std::to_string(at) + ", which no text has");
 }
 
@@ -145,7 +145,7 @@ Result<Detection> detect_format(const Head& head, const TraceOptions& options) {
     return refuse("its bytes are neither text nor look like the records of a format");
   }
   if (is_named_as_text(head.path)) {
-    return refuse("its name says text, its bytes are none");
+    return refuse("its name says text, but its bytes are not");
   }
   return records;
 }

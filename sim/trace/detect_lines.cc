@@ -84,8 +84,8 @@ Detection detected(TraceFormat format, const Fit& fit, const std::string& what =
 }
 
 std::unexpected<Error> refuse(const std::string& what) {
-  return fail("its format cannot be told: " + what +
-              "; give it with --format, and csv's columns with --columns and --delimiter");
+  return fail("unknown format: " + what +
+              "; name it with --format, and the columns of csv with --columns and --delimiter");
 }
 
 Result<Detection> detect_json(const Lines& lines, const TraceOptions& options) {
@@ -141,8 +141,7 @@ bool looks_like_names(const Lines& lines, char separator) {
 std::string which_columns(std::string_view line, char separator) {
   constexpr std::size_t kShown = 20;
   constexpr int kColumnsShown = 8;
-  std::string text =
-      "forms; say which is which, as --columns time=1,key=2,size=3 would. The first row:";
+  std::string text = "forms; name them, for example --columns time=1,key=2,size=3. The first row:";
   for (int column = 1; !line.empty() && column <= kColumnsShown; ++column) {
     const std::string_view cell = take_field(line, separator);
     text += " " + std::to_string(column) + "=" + std::string(cell.substr(0, kShown));
@@ -212,8 +211,7 @@ std::optional<Detection> try_separator(const Separator& separator, const Lines& 
   if (!header && options.columns.empty() && looks_like_names(lines, separator.character)) {
     unread = {columns, separator,
               "\"" + std::string(lines.front()) +
-                  "\" looks like a header with names that say "
-                  "nothing: --columns tells which is which"};
+                  "\" looks like a header with unknown names: name them with --columns"};
     return std::nullopt;
   }
   constexpr std::size_t kColumnsMax = 4;
@@ -280,12 +278,11 @@ Result<Detection> detect_keys(const Lines& lines) {
       lines.size() - std::unordered_set<std::string_view>(lines.begin(), lines.end()).size();
   if (again * kAgainMin < lines.size()) {
     return refuse(
-        "it has one word a line, of which hardly one comes again: if these are keys, say "
-        "--format csv");
+        "it has one word per line, and hardly one repeats: if these are keys, use --format csv");
   }
   return Detection{.format = TraceFormat::kCsv,
                    .confidence = Confidence::kLow,
-                   .reason = "one word a line, taken for the key, and some come again"};
+                   .reason = "one word per line, used as the key, and some repeat"};
 }
 
 std::optional<Detection> detect_words(const Lines& lines) {
@@ -315,12 +312,12 @@ std::optional<Detection> detect_words(const Lines& lines) {
 Result<Detection> detect_lines(const Head& head, const TraceOptions& options) {
   if (head.bytes.find('\n') == std::string_view::npos &&
       head.bytes.find('\r') != std::string_view::npos) {
-    return refuse("its lines end in CR alone, which `tr '\\r' '\\n'` makes readable");
+    return refuse("its lines end in CR; convert them with `tr '\\r' '\\n'`");
   }
   const Lines lines = first_lines(head);
   if (lines.empty()) {
-    return refuse(head.whole ? "it has no lines but empty ones and remarks"
-                             : "its first 64 KiB are one line, or have none but remarks");
+    return refuse(head.whole ? "it has only empty lines and comments"
+                             : "its first 64 KiB are one line, or only comments");
   }
   const auto objects = static_cast<std::size_t>(
       std::ranges::count_if(lines, [](std::string_view line) { return line.starts_with('{'); }));

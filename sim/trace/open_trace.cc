@@ -111,7 +111,7 @@ Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
     return fail("cannot read " + path + ": " + head.error().message);
   }
   if (input.interrupted()) {
-    return fail(path + ": interrupted before its format was known");
+    return fail(path + ": interrupted before the format was recognised");
   }
   Detection detected{.format = options.format, .confidence = Confidence::kGiven, .reason = {}};
   if (head->empty()) {
@@ -153,7 +153,7 @@ Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
 Result<std::unique_ptr<TraceReader>> open_traces(const std::vector<std::string>& paths,
                                                  const TraceOptions& options) {
   if (paths.empty()) {
-    return fail("no trace is given");
+    return fail("no trace given");
   }
   if (options.monitor != nullptr) {
     begin_reading(*options.monitor, paths);

@@ -328,8 +328,9 @@ Result<std::unique_ptr<Ids>> make_ids(const GeneratorOptions& o) {
   }
   auto ids = std::make_unique<AkamaiIds>(o);
   if (ids->least_requests() > o.requests) {
-    return fail(std::to_string(o.requests) + " requests cannot ask for " +
-                std::to_string(o.objects) + " objects, these once and the others twice: " +
+    return fail(std::to_string(o.requests) + " requests are too few for " +
+                std::to_string(o.objects) +
+                " objects, one-hit objects once and the others twice: " +
                 std::to_string(ids->least_requests()) + " are needed");
   }
   return ids;

@@ -19,18 +19,15 @@ struct GeneratedRequest {
 };
 
 //  enumerator  name       what
-#define ENCORE_PATTERNS(X)                                                                   \
-  X(kZipf, "zipf", "independent draws, popularity 1/rank^alpha")                             \
-  X(kAkamai, "akamai",                                                                       \
-    "a share of the objects is asked for exactly once, the others at least "                 \
-    "twice and by Zipf")                                                                     \
-  X(kShift, "shift", "Zipf, whose ranks move to other objects every --shift-every requests") \
-  X(kWaves, "waves",                                                                         \
-    "Zipf, whose objects are all replaced by new ones every --shift-every "                  \
-    "requests")                                                                              \
-  X(kLoop, "loop", "all objects in order, again and again")                                  \
-  X(kScan, "scan", "every request for a new object")                                         \
-  X(kTwice, "twice", "each object twice, with --objects new ones between")                   \
+#define ENCORE_PATTERNS(X)                                                                      \
+  X(kZipf, "zipf", "independent draws, popularity 1/rank^alpha")                                \
+  X(kAkamai, "akamai",                                                                          \
+    "an exact share of one-hit objects, the others requested at least twice, by Zipf")          \
+  X(kShift, "shift", "Zipf with ranks that move to other objects every --shift-every requests") \
+  X(kWaves, "waves", "Zipf with new objects every --shift-every requests")                      \
+  X(kLoop, "loop", "all objects in order, repeatedly")                                          \
+  X(kScan, "scan", "a new object for every request")                                            \
+  X(kTwice, "twice", "each object twice, with --objects new ones between")                      \
   X(kMixture, "mixture", "a mixture of the others: --mix zipf=0.7,scan=0.3")
 
 enum class Pattern : std::uint8_t {

@@ -322,7 +322,7 @@ TEST_CASE("The report says the format, how sure it is and why", "[sim][trace]") 
   CHECK(files[0]["format"] == "csv");
   CHECK(files[0]["confidence"] == "high");
   CHECK(files[1]["confidence"] == "low");
-  CHECK(files[1]["reason"] == "one word a line, taken for the key, and some come again");
+  CHECK(files[1]["reason"] == "one word per line, used as the key, and some repeat");
   CHECK(run("stats " + csv + " " + keys).out.find("Together: 23 lines or records") !=
         std::string::npos);
 }

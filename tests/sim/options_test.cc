@@ -148,7 +148,7 @@ TEST_CASE("What memory cannot hold is refused with the amount", "[sim][cli]") {
   CHECK(check_memory({.what = "all of it", .bytes = 4096}, 4096));
   CHECK(!check_memory({.what = "a byte more", .bytes = 4097}, 4096));
   CHECK(check_memory({.what = "8 KiB", .bytes = 8192}, 4096).error().message ==
-        "8 KiB take 8KiB of memory, accepted: up to the 4KiB that there are");
+        "8 KiB take 8KiB of memory; available: 4KiB, reduce the sizes or the trace");
   CHECK(!check_memory({.what = "a lot", .bytes = 1e300}));
   CHECK(memory_there() > 0);
   const Directory directory;
