@@ -17,7 +17,7 @@ constexpr std::uint64_t kFirstSlice = 4096;
 class BuildCommand final : public Command {
  public:
   std::string name() const override { return "build"; }
-  std::string summary() const override { return "Make a filter of keys, one a line"; }
+  std::string summary() const override { return "Build a filter from keys, one per line"; }
   std::string examples() const override {
     return "seq 1000 | encore-filter build -o thousand.enc\n"
            "seq 1000 | encore-filter build --capacity 1000 --fpr 0.01 -o thousand.enc\n"
@@ -28,21 +28,20 @@ class BuildCommand final : public Command {
   void declare(Arguments& a) override {
     a.text("--kind", kind_,
            "plain, scalable, growable, counting (default: scalable, for any number of keys; plain "
-           "with a size, or a hash of a published form). counting can remove keys; removing a key "
-           "that was never added loses others");
+           "with a size or the hash of a published form). Only counting supports remove");
     shape_.declare(a);
-    a.real("--fpr", fpr_, "false-positive rate at the capacity; of a scalable filter at any size",
+    a.real("--fpr", fpr_, "false-positive rate at the capacity; for a scalable filter at any size",
            kFprs);
-    a.real("--growth", growth_, "scalable: of the capacity from slice to slice",
+    a.real("--growth", growth_, "scalable: growth factor of slice capacities",
            {.min = 1, .max = kGrowthMax});
-    a.real("--tightening", tightening_, "scalable: of the rate from slice to slice", kFprs);
-    a.text("--memory-max", memory_max_, "refuse a filter that takes more memory than this");
-    a.output("-o", output_, "the file to write, - for standard output");
+    a.real("--tightening", tightening_, "scalable: tightening factor of slice rates", kFprs);
+    a.text("--memory-max", memory_max_, "largest memory of the filter");
+    a.output("-o", output_, "output file, - for standard output");
     keys_.declare(a);
   }
   Result<Found> run(const Context& context) override {
     if (output_.empty()) {
-      return fail("there is no place for the filter, accepted: -o FILE, or -o -");
+      return fail("no output file, accepted: -o FILE, or -o -");
     }
     const auto options = filter_options(context.arguments);
     if (!options) {

@@ -21,7 +21,7 @@ class CombineCommand final : public Command {
   void declare(Arguments& a) override {
     a.files("FILTERS", files_, "filters of one kind, shape, hash and seed");
     // Not as an output: all are read before it is written, so that it may be one of them.
-    a.text("-o", output_, "the file to write, in the form of the first; - for standard output");
+    a.text("-o", output_, "output file, in the form of the first filter; - for standard output");
   }
   Result<Found> run(const Context& context) override {
     if (output_.empty() || files_.size() < 2) {
@@ -63,12 +63,12 @@ std::vector<std::unique_ptr<Command>> make_combine_commands() {
   std::vector<std::unique_ptr<Command>> both;
   both.push_back(std::make_unique<CombineCommand>(
       Combination{.name = "union",
-                  .summary = "Make the filter of the keys of several filters",
+                  .summary = "Unite several filters",
                   .example = two + "encore-filter union a.enc b.enc -o c.enc",
                   .combine = &AnyFilter::unite}));
   both.push_back(std::make_unique<CombineCommand>(
       Combination{.name = "intersect",
-                  .summary = "Make a filter that has what all of several filters have",
+                  .summary = "Intersect several filters",
                   .example = two + "encore-filter intersect a.enc b.enc -o d.enc",
                   .combine = &AnyFilter::intersect}));
   return both;

@@ -10,7 +10,7 @@ namespace {
 class ConvertCommand final : public Command {
  public:
   std::string name() const override { return "convert"; }
-  std::string summary() const override { return "Write a filter in another form"; }
+  std::string summary() const override { return "Convert a filter to another form"; }
   std::string examples() const override {
     return "encore-filter convert names.enc --to bloomnames -o names.txt\n"
            "encore-filter convert thousand.enc --to raw -o thousand.bits\n"
@@ -22,11 +22,11 @@ class ConvertCommand final : public Command {
     a.text("--to", to_,
            "encore, bloomnames, bloomnames-json, bloomnames-decimal, squid-digest, raw");
     a.text("--from", from_,
-           "the form that it has (default: by how it begins); raw needs to be said, "
-           "bloomnames-decimal cannot be read");
+           "form of the input (default: recognised); raw must be named, bloomnames-decimal cannot "
+           "be read");
     // Not as an output: the filter is read before it is written, so that it may be the same file.
-    a.text("-o", output_, "the file to write, - for standard output");
-    a.flag("--plain", plain_, "of a counting filter the plain one of its bits");
+    a.text("-o", output_, "output file, - for standard output");
+    a.flag("--plain", plain_, "write the plain filter of a counting one's bits");
     shape_.declare(a);
   }
   Result<Found> run(const Context& context) override {
@@ -66,7 +66,7 @@ class ConvertCommand final : public Command {
       const auto form = parse_form(from_);
       if (!form || *form == Form::kBloomnamesDecimal) {
         return fail("--from: " +
-                    (form ? "the form bloomnames-decimal is written only" : form.error().message) +
+                    (form ? "the form bloomnames-decimal cannot be read" : form.error().message) +
                     (form ? "" : "; all but bloomnames-decimal can be read"));
       }
       as.form = *form;
@@ -74,7 +74,7 @@ class ConvertCommand final : public Command {
     if (as.form != Form::kRaw) {
       if (const char* given = shape_.given(arguments); given != nullptr) {
         return fail(std::string(given) +
-                    ", accepted: with --from raw, for any other form says itself what it is");
+                    ", accepted only with --from raw, because other forms contain it");
       }
       return as;
     }
@@ -83,7 +83,7 @@ class ConvertCommand final : public Command {
       return std::unexpected(parameters.error());
     }
     if (parameters->bits == 0 || parameters->hashes == 0) {
-      return fail("--from raw, accepted with: --bits and --hashes, for raw bits do not say them");
+      return fail("--from raw needs --bits and --hashes, because raw bits do not contain them");
     }
     if (parameters->capacity == 0) {
       parameters->capacity = std::max<std::uint64_t>(1, half_full_capacity(parameters->shape()));

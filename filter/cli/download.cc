@@ -75,7 +75,7 @@ Result<Download> download(const DownloadRequest& request, Monitor& monitor) {
   static const CURLcode kReady = curl_global_init(CURL_GLOBAL_DEFAULT);
   const std::unique_ptr<CURL, FreeEasy> easy(kReady == CURLE_OK ? curl_easy_init() : nullptr);
   if (!easy) {
-    return fail("libcurl cannot be used here");
+    return fail("cannot start libcurl");
   }
   monitor.begin("", 0);
   monitor.in_bytes = true;
@@ -117,7 +117,8 @@ Result<Download> download(const DownloadRequest& request, Monitor& monitor) {
   curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &status);
   incoming.got.not_modified = status == kNotModified && fields;
   if (status != kOk && !incoming.got.not_modified) {
-    return fail(request.url + ": answered with " + std::to_string(status) + ", accepted: 200");
+    return fail(request.url + ": response with status " + std::to_string(status) +
+                ", accepted: 200");
   }
   return std::move(incoming.got);
 }

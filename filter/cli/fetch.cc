@@ -44,18 +44,18 @@ std::string etag_for(const std::string& path, const std::string& url, int in) {
 class FetchCommand final : public Command {
  public:
   std::string name() const override { return "fetch"; }
-  std::string summary() const override { return "Get a filter by HTTP, if it has changed"; }
+  std::string summary() const override { return "Download a filter by HTTP, if it has changed"; }
   std::string examples() const override {
     return "encore-filter fetch http://127.0.0.1:3129/filters/resident -o resident.enc";
   }
   void declare(Arguments& a) override {
-    a.word("URL", url_, "http: or https:; redirects are followed");
-    a.output("-o", output_, "the file to write; its ETag is kept in FILE.etag");
-    a.text("--limit", limit_, "what is taken at most, as 64MiB");
+    a.word("URL", url_, "http or https URL; redirects are followed");
+    a.output("-o", output_, "output file; its ETag is saved in FILE.etag");
+    a.text("--limit", limit_, "largest download, as 64MiB");
   }
   Result<Found> run(const Context& context) override {
     if (output_.empty() || output_ == "-") {
-      return fail("accepted: -o FILE, beside which the ETag is kept");
+      return fail("accepted: -o FILE; the ETag is saved next to it");
     }
     const auto limit = parse_size("--limit", limit_, {.min = 1});
     if (!limit) {

@@ -145,7 +145,7 @@ Result<AnyFilter> load_in_pieces(const Source& source, std::string_view head, st
     for (to = to.subspan(known); !to.empty();) {
       const ssize_t got = ::read(source.fd, to.data(), to.size());
       if (got == 0) {
-        return fail("it ends while it is read");
+        return fail("it became shorter while it was read");
       }
       if (got < 0 && errno != EINTR) {
         return fail(std::string("cannot be read: ") + std::strerror(errno));
@@ -206,7 +206,7 @@ Result<FilterFile> load_filter(const std::string& path, int in, const ReadAs& as
     try {
       return load_from(source_of(path, fd), as);
     } catch (const std::bad_alloc&) {
-      return fail("there is no memory for it");
+      return fail("not enough memory");
     }
   }();
   if (!is_input) {

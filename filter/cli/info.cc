@@ -68,15 +68,15 @@ class InfoCommand final : public Command {
  public:
   std::string name() const override { return "info"; }
   std::string summary() const override {
-    return "Show what a filter is, how full, and how often it errs";
+    return "Print kind, fill, number of keys and false-positive rate of a filter";
   }
   std::string examples() const override {
     return "encore-filter info thousand.enc\n"
            "encore-filter info --json thousand.enc";
   }
   void declare(Arguments& a) override {
-    a.file("FILTER", file_, "the filter, in any form but raw bits; - for standard input");
-    a.flag("--json", json_, "print an object of JSON");
+    a.file("FILTER", file_, "filter in any form except raw bits; - for standard input");
+    a.flag("--json", json_, "print a JSON object");
   }
   Result<Found> run(const Context& context) override {
     const auto loaded = load_filter(file_, context.in);

@@ -19,13 +19,13 @@ void warn_if_overfull(const AnyFilter& filter, const Context& context) {
   const auto capacity = static_cast<unsigned long long>(info.capacity);
   if (std::isfinite(info.keys_estimated)) {
     std::snprintf(text.data(), text.size(),
-                  "the filter is made for %llu keys and has about %.0f: its false-positive rate is "
-                  "%.2g instead of %.2g\n",
+                  "the filter is sized for %llu keys and has about %.0f: its false-positive rate "
+                  "is %.2g instead of %.2g\n",
                   capacity, info.keys_estimated, info.fpr_now, info.fpr_capacity);
   } else {
     std::snprintf(text.data(), text.size(),
-                  "the filter is made for %llu keys and is saturated, so that nobody can say how "
-                  "many it has: its false-positive rate is %.2g instead of %.2g\n",
+                  "the filter is sized for %llu keys and is saturated, so that its number of keys "
+                  "is unknown: its false-positive rate is %.2g instead of %.2g\n",
                   capacity, info.fpr_now, info.fpr_capacity);
   }
   context.err << "encore-filter: " << text.data();

@@ -18,8 +18,8 @@ class KeyOptions {
  public:
   void declare(Arguments& arguments) {
     arguments.optional_files("KEYS", paths_,
-                             "files of keys, one a line; without any, or for -, standard input");
-    arguments.flag("-0,--null", null_, "a key ends with a byte of zero, not with a line");
+                             "files of keys, one per line; default and -: standard input");
+    arguments.flag("-0,--null", null_, "keys end with a zero byte instead of a newline");
   }
   KeySource source(int in) const {
     return {.paths = paths_, .in = in, .end = null_ ? KeyEnd::kNull : KeyEnd::kLine};

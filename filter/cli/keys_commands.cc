@@ -16,7 +16,7 @@ Result<MappedFilter> map_filter(const std::string& path, MappedFilter::Access ac
   auto mapped = MappedFilter::open(path, access);
   return mapped ? std::move(mapped)
                 : Result<MappedFilter>(
-                      fail(mapped.error().message + " (--map takes a saved plain filter)"));
+                      fail(mapped.error().message + " (--map needs a saved plain filter)"));
 }
 
 constexpr std::size_t kOutputBytes = std::size_t{64} << 10U;
@@ -24,17 +24,17 @@ constexpr std::size_t kOutputBytes = std::size_t{64} << 10U;
 class AddCommand final : public Command {
  public:
   std::string name() const override { return "add"; }
-  std::string summary() const override { return "Put more keys into a filter"; }
+  std::string summary() const override { return "Add keys to a filter"; }
   std::string examples() const override {
     return "encore-filter convert thousand.enc --to encore -o more.enc\n"
            "seq 1001 1100 | encore-filter add more.enc";
   }
   void declare(Arguments& a) override {
-    a.file("FILTER", file_, "the filter, which is replaced when all keys are in");
+    a.file("FILTER", file_, "the filter, replaced after the last key");
     keys_.declare(a);
     a.flag("--map", map_,
-           "write into the file where it lies, for one that is larger than memory: saved, plain; "
-           "what is interrupted leaves a file that is refused");
+           "write into the mapped file (saved plain filters only), for filters larger than memory; "
+           "an interrupted run leaves an invalid file");
   }
   Result<Found> run(const Context& context) override {
     if (map_) {
@@ -79,9 +79,8 @@ class RemoveCommand final : public Command {
  public:
   std::string name() const override { return "remove"; }
   std::string summary() const override {
-    return "Take keys out of a counting filter. Remove only keys that were added: removing one "
-           "that "
-           "was never added, but tests positive, loses other keys";
+    return "Remove keys from a counting filter. Remove only keys that were added: removing a false "
+           "positive loses other keys";
   }
   std::string examples() const override {
     return "seq 100 | encore-filter build --kind counting --capacity 1000 --fpr 0.01 -o "
@@ -89,7 +88,7 @@ class RemoveCommand final : public Command {
            "seq 50 | encore-filter remove hundred.enc";
   }
   void declare(Arguments& a) override {
-    a.file("FILTER", file_, "the filter, which is replaced when all keys are out");
+    a.file("FILTER", file_, "the filter, replaced after the last key");
     keys_.declare(a);
   }
   Result<Found> run(const Context& context) override {
@@ -138,16 +137,15 @@ class TestCommand final : public Command {
   void declare(Arguments& a) override {
     a.file("FILTER", file_, "the filter");
     keys_.declare(a);
-    a.flag("-v,--invert-match", others_, "print the keys that are not in it");
-    a.flag("-c,--count", count_, "print how many keys there are, and not the keys");
-    a.flag("-q,--quiet", quiet_, "print nothing, and end at the first of the keys");
+    a.flag("-v,--invert-match", others_, "print the keys that are not in the filter");
+    a.flag("-c,--count", count_, "print the number of keys instead of the keys");
+    a.flag("-q,--quiet", quiet_, "print nothing, and exit at the first match");
     a.flag("--map", map_,
-           "use the file where it lies, at once and with no memory of its own: saved, plain; its "
-           "checksum is not looked at");
+           "map the file instead of reading it (saved plain filters only), without its checksum");
   }
   Result<Found> run(const Context& context) override {
     if (file_ == "-" && keys_.from_standard_input()) {
-      return fail("filter and keys both from standard input, accepted: one of them");
+      return fail("filter and keys both come from standard input, accepted: one of them");
     }
     if (map_) {
       const auto mapped = map_filter(file_, MappedFilter::Access::kRead);

@@ -95,13 +95,13 @@ std::vector<std::unique_ptr<Command>> all_commands() {
 }
 
 int run_program(std::vector<std::string> arguments, const Streams& streams) {
-  CLI::App root("encore-filter: makes Bloom filters of keys, one a line, and asks them",
+  CLI::App root("encore-filter: build Bloom filters from keys, one per line, and test keys",
                 "encore-filter");
   root.require_subcommand(1);
   root.set_version_flag("--version", "encore-filter " ENCORE_VERSION);
   root.footer(
-      "Example:\n  seq 1000 | encore-filter build -o thousand.enc\n"
-      "exit codes, as grep's: 0 something was found or done, 1 nothing was found, 2 trouble");
+      "Example:\n  seq 1000 | encore-filter build -o thousand.enc\nexit codes, as grep's: 0 a "
+      "match, or done, 1 no match, 2 an error");
   std::vector<Entry> entries = entries_of(root);
   std::vector<const CLI::App*> apps;
   std::ranges::transform(entries, std::back_inserter(apps), &Entry::app);

@@ -34,14 +34,14 @@ void ShapeOptions::declare(Arguments& arguments) {
                  "xxh3, murmur3, siphash, md5, sha1, sha512, chained, sha1-fields20 (bloomnames), "
                  "squid-md5 (Squid's digests)");
   arguments.text("--layout", layout_,
-                 "classic, partitioned, blocked, split (default: split; classic where the hash or "
-                 "another number of hashes than 8 needs it)");
+                 "classic, partitioned, blocked, split (default: split, or classic if the hash or "
+                 "a number of hashes other than 8 needs it)");
   arguments.number("--bits", bits_, "bits of the filter (m)", {.min = 1, .max = kBitsMax});
-  arguments.number("--hashes", hashes_, "hashes of a key (k)", {.min = 1, .max = kHashesMax});
-  arguments.number("--capacity", capacity_, "keys that the filter is made for",
+  arguments.number("--hashes", hashes_, "hashes per key (k)", {.min = 1, .max = kHashesMax});
+  arguments.number("--capacity", capacity_, "number of keys that the filter is sized for",
                    {.min = 1, .max = kBitsMax});
   arguments.text("--seed", seed_,
-                 "up to 32 hex digits that key the hash (default: none, as for what is published)");
+                 "secret of the hash, up to 32 hex digits (default: none, for published filters)");
 }
 
 const char* ShapeOptions::given(const Arguments& arguments) {

@@ -28,7 +28,8 @@ class SizingCommand final : public Command {
  public:
   std::string name() const override { return "sizing"; }
   std::string summary() const override {
-    return "Bits and hashes for so many keys at a rate, or what a filter of so many bits holds";
+    return "Print bits and hashes for a number of keys and a rate, or the capacity of a number of "
+           "bits";
   }
   std::string examples() const override {
     return "encore-filter sizing --capacity 3000 --fpr 0.01\n"
@@ -37,10 +38,10 @@ class SizingCommand final : public Command {
   }
   void declare(Arguments& a) override {
     a.number("--capacity", capacity_, "keys", {.min = 1, .max = kBitsMax});
-    a.real("--fpr", fpr_, "false-positive rate when they are all in", kFprs);
+    a.real("--fpr", fpr_, "false-positive rate with all keys inserted", kFprs);
     a.number("--bits", bits_, "bits of the filter", {.min = 1, .max = kBitsMax});
     a.text("--layout", layout_, "classic, partitioned, blocked, split, all");
-    a.flag("--json", json_, "print an object of JSON");
+    a.flag("--json", json_, "print a JSON object");
   }
   Result<Found> run(const Context& context) override {
     if ((capacity_ != 0) + (fpr_ != 0) + (bits_ != 0) != 2) {

@@ -346,7 +346,7 @@ TEST_CASE("An option that would change nothing is refused", "[filter-cli]") {
                 "--tightening for a growable filter, accepted: --kind scalable");
   CHECK(run("build --growth 4 --tightening 0.5 -o " + file, "a\n").exit_code == 0);
   check_refused(run("convert " + file + " --to raw --from bloomnames-decimal -o -"),
-                "--from: the form bloomnames-decimal is written only");
+                "--from: the form bloomnames-decimal cannot be read");
   check_refused(run("convert " + file + " --to raw --from rw -o -"),
                 "all but bloomnames-decimal can be read");
 }
