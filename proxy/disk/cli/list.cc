@@ -213,7 +213,7 @@ void say_unreadable(const Context& context, const std::string& path, std::uint64
 class ListCommand final : public Command {
  public:
   std::string name() const override { return "list"; }
-  std::string summary() const override { return "List the objects of disks, one a line"; }
+  std::string summary() const override { return "List the objects of disks, one per line"; }
   std::string examples() const override {
     return "encore disk list /var/cache/encore/disk\n"
            "encore disk list --host '*.example.org' --sort size --limit 20 /var/cache/encore/disk\n"
@@ -221,15 +221,15 @@ class ListCommand final : public Command {
   }
   void declare(Arguments& a) override {
     a.files("PATH", paths_,
-            "the disks, files or block devices; of a running encore too. Large objects lie on all "
-            "disks of a cache");
-    a.text("--host", wish_.host, "only of these hosts: * stands for any letters, ? for one");
-    a.text("--key", wish_.prefix, "only URLs that begin so");
+            "disks (files or block devices), in use or not. Name all disks of a cache: large "
+            "objects lie on all of them");
+    a.text("--host", wish_.host, "only these hosts; * matches any characters, ? one");
+    a.text("--key", wish_.prefix, "only URLs with this prefix");
     a.text("--sort", sort_,
-           "written: the last written first, as they are found; size: the largest first; age: the "
-           "oldest first; key: by URL");
-    a.number("--limit", limit_, "at most so many; 0: all");
-    a.flag("--json", json_, "an object of JSON a line");
+           "order: written (last written first), size (largest first), age (oldest first), key (by "
+           "URL)");
+    a.number("--limit", limit_, "at most N objects; 0: all");
+    a.flag("--json", json_, "print a JSON object per line");
   }
   Result<Verdict> run(const Context& context) override {
     const auto order = std::ranges::find(kOrders, sort_);

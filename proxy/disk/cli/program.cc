@@ -82,12 +82,12 @@ Verdict look_at_each(const std::vector<std::string>& paths, const std::string& c
 }
 
 int run_program(std::vector<std::string> words, const Streams& streams, WallSeconds now) {
-  CLI::App root("encore disk: looks at disks of the cache, in use or not; nothing is written",
+  CLI::App root("encore disk: inspect disks of the cache, in use or not, without writing",
                 "encore disk");
   root.require_subcommand(1);
   root.footer(
-      "Example:\n  encore disk stat /var/cache/encore/disk\n"
-      "exit codes: 0 done, 1 verify has found damage, 2 wrong use, or a disk cannot be read");
+      "Example:\n  encore disk stat /var/cache/encore/disk\nexit codes: 0 done, 1 verify found "
+      "damage, 2 wrong usage or an unreadable disk");
   std::vector<Entry> entries = entries_of(root);
   std::vector<const CLI::App*> apps;
   for (const Entry& entry : entries) apps.push_back(entry.app);

@@ -193,7 +193,7 @@ void Checker::check_record(std::uint64_t offset, const RecordLine* line) {
     return add_record(offset, body.error(), std::string(saved_text(kept->front.text).url));
   }
   if (line != nullptr && !is_line_of(*line, *header)) {
-    return add("footer", offset, "it says something else of the record here");
+    return add("footer", offset, "it differs from the record here");
   }
   add_sound(header->fields.kind, cache::disk_room(record_bytes(header->shape)));
 }

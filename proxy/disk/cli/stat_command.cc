@@ -130,7 +130,7 @@ std::string shown(const Amount& amount, std::string_view of) {
 }
 
 std::string shown_rate(const DiskStat& stat) {
-  if (!stat.written_a_day) return "not known: less than an hour lies on the disk";
+  if (!stat.written_a_day) return "unknown: the disk has less than an hour of writes";
   std::string text = format_bytes(*stat.written_a_day) + " a day";
   const auto around = stat.days_for(stat.superblock.segments);
   if (!around) return text;
@@ -184,16 +184,16 @@ class StatCommand final : public Command {
  public:
   std::string name() const override { return "stat"; }
   std::string summary() const override {
-    return "Show what lies on a disk in numbers: hosts, ages, sizes, what is written a day";
+    return "Print numbers of a disk: hosts, ages, sizes, bytes written per day";
   }
   std::string examples() const override {
     return "encore disk stat /var/cache/encore/disk\n"
            "encore disk stat --top 50 --json /dev/sdb /dev/sdc";
   }
   void declare(Arguments& a) override {
-    a.files("PATH", paths_, "the disks, files or block devices; of a running encore too");
-    a.number("--top", top_, "so many hosts, those with the most bytes");
-    a.flag("--json", json_, "an object of JSON a disk, each on a line");
+    a.files("PATH", paths_, "disks (files or block devices), in use or not");
+    a.number("--top", top_, "number of hosts, those with the most bytes");
+    a.flag("--json", json_, "print a JSON object per disk, one per line");
   }
   Result<Verdict> run(const Context& context) override {
     // The next loop reports disks that cannot be opened.

@@ -92,7 +92,7 @@ void Verifier::check_purges() {
   if (!read && gaps.empty()) {
     add({.what = "purge log",
          .offset = disk_.superblock().purge_offset,
-         .why = "neither copy can be read: nothing of the disk may be used"});
+         .why = "neither copy can be read: the disk is unusable"});
   }
   for (const PurgeLog::Gap& gap : gaps) {
     if (gap.is_unwritten) {

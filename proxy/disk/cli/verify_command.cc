@@ -76,15 +76,15 @@ class VerifyCommand final : public Command {
  public:
   std::string name() const override { return "verify"; }
   std::string summary() const override {
-    return "Read and check every byte that means anything; exit 1 where one is damaged";
+    return "Read and check every used byte; exit 1 if any is damaged";
   }
   std::string examples() const override {
     return "encore disk verify /var/cache/encore/disk\n"
            "encore disk verify --json /dev/sdb /dev/sdc";
   }
   void declare(Arguments& a) override {
-    a.files("PATH", paths_, "the disks, files or block devices; of a running encore too");
-    a.flag("--json", json_, "an object of JSON a disk, each on a line");
+    a.files("PATH", paths_, "disks (files or block devices), in use or not");
+    a.flag("--json", json_, "print a JSON object per disk, one per line");
   }
   Result<Verdict> run(const Context& context) override {
     return look_at_each(

@@ -58,7 +58,7 @@ Result<std::optional<std::string>> look_at_wear(const std::string& path, std::ui
                                           .newest_end = 0,
                                           .segment_bytes = disk->superblock().segment_bytes},
                                          now);
-  if (!bytes) return "not known yet: less than an hour, or less than two segments, lie on it";
+  if (!bytes) return "unknown yet: the disk has less than an hour, or two segments, of writes";
   return shown_wear(*bytes, rated_bytes);
 }
 
