@@ -73,7 +73,7 @@ Result<std::string> read_file(const std::string& file) {
       &descriptor, [](const int* it) { ::close(*it); });
   struct stat status{};
   if (::fstat(descriptor, &status) != 0) return failed();
-  if (!S_ISREG(status.st_mode)) return fail(file + ": is no regular file");
+  if (!S_ISREG(status.st_mode)) return fail(file + ": is not a regular file");
   std::string text(kFileBytesMax + 1, '\0');
   std::size_t used = 0;
   while (used < text.size()) {
@@ -83,7 +83,7 @@ Result<std::string> read_file(const std::string& file) {
     if (got == 0) break;
     used += static_cast<std::size_t>(got);
   }
-  if (used > kFileBytesMax) return fail(file + ": has more than 64 KiB");
+  if (used > kFileBytesMax) return fail(file + ": is larger than 64 KiB");
   text.resize(used);
   return text;
 }
@@ -117,7 +117,7 @@ Result<Authority> Authority::parse_certificate(const std::string& certificate) {
       Owned<X509>(PEM_read_bio_X509(text.get(), nullptr, &no_password, nullptr));
   if (authority.certificate_ == nullptr) {
     ERR_clear_error();
-    return fail("holds no certificate in PEM form");
+    return fail("contains no PEM certificate");
   }
   if (auto read = authority.read_certificate(); !read) return std::unexpected(read.error());
   if (auto read = authority.read_constraints(); !read) return std::unexpected(read.error());
@@ -135,13 +135,14 @@ Result<void> Authority::read_key(const std::string& key) {
   const Owned<BIO> text = reader_of(key);
   key_ = Owned<EVP_PKEY>(PEM_read_bio_PrivateKey(text.get(), nullptr, &no_password, nullptr));
   ERR_clear_error();
-  if (!has_key()) return fail("holds no key in PEM form, or one behind a password");
+  if (!has_key())
+    return fail("contains no PEM key, or one with a password; write it without a password");
   if (!is_kind_we_sign_with(key_.get())) {
-    return fail("is of another kind than these; accepted: EC, RSA");
+    return fail("has an unsupported type; accepted: EC, RSA");
   }
   const bool fits = X509_check_private_key(certificate_.get(), key_.get()) == 1;
   ERR_clear_error();
-  if (!fits) return fail("is not that of the certificate");
+  if (!fits) return fail("does not match the certificate");
   return {};
 }
 
@@ -175,7 +176,7 @@ Result<void> Authority::load_key(const std::string& file) {
 Result<void> Authority::read_certificate() {
   X509* const certificate = certificate_.get();
   // Also reads what it says of itself, once for all threads.
-  if (X509_check_ca(certificate) != 1) return fail("is no authority's certificate");
+  if (X509_check_ca(certificate) != 1) return fail("is not a CA certificate");
   if ((X509_get_key_usage(certificate) & KU_KEY_CERT_SIGN) == 0) {
     return fail("may not sign certificates (keyUsage)");
   }
@@ -203,7 +204,7 @@ Result<void> Authority::read_constraints() {
   if (constraints == nullptr) {
     // -1: there are none; else they are there, and not to be read.
     if (critical == -1) return {};
-    return fail("has name constraints that cannot be read");
+    return fail("has unreadable name constraints");
   }
   for (int i = 0; i < sk_GENERAL_SUBTREE_num(constraints->permittedSubtrees); ++i) {
     const GENERAL_NAME* base = sk_GENERAL_SUBTREE_value(constraints->permittedSubtrees, i)->base;
@@ -213,7 +214,7 @@ Result<void> Authority::read_constraints() {
                                     static_cast<std::size_t>(ASN1_STRING_length(text))});
     // They are shown, and written into lines for shells.
     if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.") != std::string::npos) {
-      return fail("has name constraints that are no names of hosts");
+      return fail("has name constraints that are not host names");
     }
     permitted_.push_back(std::move(name));
   }

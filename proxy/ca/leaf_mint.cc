@@ -40,7 +40,7 @@ Result<std::shared_ptr<LeafMint>> LeafMint::create(Authority authority, std::siz
   ENCORE_CHECK(authority.has_key() && leaves_max > 0, "a mint signs, and keeps what it signed");
   ERR_clear_error();
   std::shared_ptr<evp_pkey_st> key = Owned<EVP_PKEY>(EVP_EC_gen("P-256"));
-  if (key == nullptr) return fail("cannot make a key: " + openssl_reason());
+  if (key == nullptr) return fail("cannot create a key: " + openssl_reason());
   return std::shared_ptr<LeafMint>(new LeafMint(std::move(authority), std::move(key), leaves_max));
 }
 

@@ -116,7 +116,7 @@ std::vector<std::string> constraint_names(const std::vector<std::string>& hosts)
 Result<MadeAuthority> make_authority(const NewAuthority& wanted) {
   ERR_clear_error();
   if (wanted.hosts.empty() && !wanted.any_host) {
-    return fail("no host that it may sign for; accepted: some, or any host");
+    return fail("no host to sign for; name some, or any host");
   }
   const std::vector<std::string> permitted =
       wanted.any_host ? std::vector<std::string>() : constraint_names(wanted.hosts);
@@ -131,7 +131,7 @@ Result<MadeAuthority> make_authority(const NewAuthority& wanted) {
       add_subject_key(*made) && add_constraints(*made, permitted) && sign(*made, *key) &&
       PEM_write_bio_PKCS8PrivateKey(key_text.get(), key.get(), nullptr, nullptr, 0, nullptr,
                                     nullptr) == 1;
-  if (!good) return fail("cannot make a certificate: " + openssl_reason());
+  if (!good) return fail("cannot create a certificate: " + openssl_reason());
   auto certificate = pem_of(*made);
   if (!certificate) return std::unexpected(certificate.error());
   return MadeAuthority{.certificate = std::move(*certificate), .key = pem_of(*key_text)};
@@ -143,7 +143,7 @@ Result<std::string> renew_certificate(const Authority& authority, WallTime now,
   const Owned<X509> again(X509_dup(authority.certificate()));
   const bool good = again != nullptr && set_random_serial(*again) &&
                     set_times(*again, beginning(now), now + life) && sign(*again, *authority.key());
-  if (!good) return fail("cannot make a certificate: " + openssl_reason());
+  if (!good) return fail("cannot create a certificate: " + openssl_reason());
   return pem_of(*again);
 }
 

@@ -120,9 +120,9 @@ TEST_CASE("A renewed certificate is good for what the old one has signed", "[ca]
 TEST_CASE("What is no authority is refused", "[ca]") {
   const MadeAuthority made = made_for({"a.example"});
   const MadeAuthority other = made_for({"a.example"});
-  CHECK(why(Authority::parse("", made.key)) == "holds no certificate in PEM form");
-  CHECK(why(Authority::parse(made.key, made.key)) == "holds no certificate in PEM form");
-  CHECK(why(Authority::parse(made.certificate, other.key)) == "is not that of the certificate");
+  CHECK(why(Authority::parse("", made.key)) == "contains no PEM certificate");
+  CHECK(why(Authority::parse(made.key, made.key)) == "contains no PEM certificate");
+  CHECK(why(Authority::parse(made.certificate, other.key)) == "does not match the certificate");
   CHECK(why(Authority::parse(made.certificate, made.certificate))
             .starts_with("holds no key in PEM form"));
   const Owned<BIO> key(BIO_new(BIO_s_mem()));
@@ -131,7 +131,7 @@ TEST_CASE("What is no authority is refused", "[ca]") {
   char* bytes = nullptr;
   const long size = BIO_get_mem_data(key.get(), &bytes);
   CHECK(why(Authority::parse(made.certificate, {bytes, static_cast<std::size_t>(size)})) ==
-        "is of another kind than these; accepted: EC, RSA");
+        "has an unsupported type; accepted: EC, RSA");
   // A server's certificate.
   const Authority authority = parsed(made);
   const std::string leaf = forged(authority, "a.example", kNow);
@@ -141,7 +141,7 @@ TEST_CASE("What is no authority is refused", "[ca]") {
   PEM_write_bio_X509(pem.get(), certificate.get());
   const long length = BIO_get_mem_data(pem.get(), &bytes);
   CHECK(why(Authority::parse_certificate({bytes, static_cast<std::size_t>(length)})) ==
-        "is no authority's certificate");
+        "is not a CA certificate");
 }
 
 // An authority for a.example as files.
@@ -173,9 +173,9 @@ TEST_CASE("A key that anybody can read is refused", "[ca]") {
   CHECK(why(Authority::load(files.directory / "none", key)) ==
         files.directory / "none" + ": No such file or directory");
   CHECK(why(Authority::load(files.directory.path(), key)) ==
-        files.directory.path() + ": is no regular file");
+        files.directory.path() + ": is not a regular file");
   write_text(certificate, std::string(64 * 1024 + 1, 'x'));
-  CHECK(why(Authority::load(certificate, key)) == certificate + ": has more than 64 KiB");
+  CHECK(why(Authority::load(certificate, key)) == certificate + ": is larger than 64 KiB");
 }
 
 TEST_CASE("A service takes a key of its own user or of root, and no other", "[ca]") {

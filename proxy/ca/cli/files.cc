@@ -12,7 +12,7 @@ namespace {
 
 Result<void> failed(const std::string& file) {
   if (errno == EEXIST) {
-    return fail(file + ": is there already; accepted: another directory, or encore ca renew");
+    return fail(file + ": exists already; choose another directory, or use encore ca renew");
   }
   return fail(file + ": " + std::strerror(errno));
 }

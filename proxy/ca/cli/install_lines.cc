@@ -39,28 +39,28 @@ std::string install_lines(const std::string& certificate, const std::vector<std:
   const std::vector<std::string> named =
       hosts.empty() ? std::vector<std::string>{kSomeHost} : hosts;
   Lines lines;
-  lines.about("Debian, Ubuntu: apt, curl, wget, git, Go, and what else asks the system");
+  lines.about("Debian, Ubuntu: apt, curl, wget, git, Go, and others with the system's list");
   lines.line("sudo install -m 644 " + file + " /usr/local/share/ca-certificates/encore.crt");
   lines.line("sudo update-ca-certificates");
-  lines.about("apt alone, for these hosts");
+  lines.about("apt only, for these hosts");
   for (const std::string& host : named) {
     lines.line("echo " +
                shell_word("Acquire::https::" + host + "::CAInfo \"" + certificate + "\";") +
                " | sudo tee -a /etc/apt/apt.conf.d/90encore");
   }
-  lines.about("curl, wget: once");
+  lines.about("curl, wget: for one command");
   lines.line("curl --cacert " + file + " https://" + named.front() + "/");
   lines.line("wget --ca-certificate=" + file + " https://" + named.front() + "/");
-  lines.about("Node and npm: beside what they trust already");
+  lines.about("Node and npm: in addition to their own list");
   lines.line("export NODE_EXTRA_CA_CERTS=" + file);
-  lines.about("pip, requests: what the system trusts, with the first two lines above");
+  lines.about("pip, requests: the system's list, after the first two lines above");
   lines.line("export PIP_CERT=" + std::string(kSystemBundle) +
              " REQUESTS_CA_BUNDLE=" + std::string(kSystemBundle));
-  lines.about("git alone, for these hosts");
+  lines.about("git only, for these hosts");
   for (const std::string& host : named) {
     lines.line("git config --global http.https://" + host + "/.sslCAInfo " + file);
   }
-  lines.about("Go, where the system is not asked");
+  lines.about("Go, without the system's list");
   lines.line("export SSL_CERT_FILE=" + std::string(kSystemBundle));
   lines.about("Java");
   lines.line("sudo keytool -importcert -noprompt -trustcacerts -cacerts -storepass changeit " +
@@ -69,7 +69,7 @@ std::string install_lines(const std::string& certificate, const std::vector<std:
   for (const std::string& host : named) {
     lines.line("sudo install -m 644 -D " + file + " /etc/docker/certs.d/" + host + "/ca.crt");
   }
-  lines.about("Chromium, Chrome and what else uses NSS (package libnss3-tools)");
+  lines.about("Chromium, Chrome and others with NSS (package libnss3-tools)");
   lines.line("mkdir -p $HOME/.pki/nssdb");
   lines.line("certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n encore -i " + file);
   return std::move(lines).text();

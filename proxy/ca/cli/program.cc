@@ -49,26 +49,27 @@ void declare(CLI::App& app, Create& create) {
       ->type_name("DIR")
       ->required();
   app.add_option("--host", create.hosts,
-                 "It may sign for this name (or \"*.name\") and all below it; may be repeated")
+                 "Host that the CA may sign for, with all names below it (also \"*.name\"); may be "
+                 "repeated")
       ->type_name("NAME")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_flag("--any-host", create.any_host, "It may sign for any name: whoever has the key, too");
-  app.add_option("--days", create.days, "How long it is good")
+  app.add_flag("--any-host", create.any_host,
+               "Let the CA, and anyone with its key, sign for any name");
+  app.add_option("--days", create.days, "Validity in days")
       ->check(CLI::Range(1, kDaysMax))
       ->capture_default_str();
-  app.add_option("--config", create.config, "Sign for intercept.hosts of this configuration, too")
+  app.add_option("--config", create.config, "Also sign for intercept.hosts of this configuration")
       ->type_name("FILE");
   app.footer(
-      "Examples:\n"
-      "  encore ca create --out /etc/encore --host packages.example --host registry.example\n"
-      "  encore ca create --out /etc/encore --config /etc/encore.toml --days 730\n"
-      "The key is written for its owner alone, and nothing that is there is written over.");
+      "Examples:\n  encore ca create --out /etc/encore --host packages.example --host "
+      "registry.example\n  encore ca create --out /etc/encore --config /etc/encore.toml --days "
+      "730\nThe key is readable by its owner only. Existing files are not overwritten.");
 }
 
 void declare(CLI::App& app, Show& show) {
-  app.add_option("CERT", show.certificate, "The certificate; without it, that of --config");
-  app.add_flag("--install", show.install, "The lines that make programs trust it");
+  app.add_option("CERT", show.certificate, "Certificate file; default: that of --config");
+  app.add_flag("--install", show.install, "Print the commands that install the certificate");
   app.add_option("--config", show.config, "Show intercept.ca_certificate of this configuration")
       ->type_name("FILE");
   app.footer(
@@ -78,15 +79,13 @@ void declare(CLI::App& app, Show& show) {
 }
 
 void declare(CLI::App& app, Renew& renew) {
-  app.add_option("DIR", renew.directory, "Where ca.crt and ca.key are")->required();
-  app.add_option("--days", renew.days, "How long it is good")
+  app.add_option("DIR", renew.directory, "Directory of ca.crt and ca.key")->required();
+  app.add_option("--days", renew.days, "Validity in days")
       ->check(CLI::Range(1, kDaysMax))
       ->capture_default_str();
   app.footer(
-      "Example:\n"
-      "  encore ca renew /etc/encore && systemctl reload encore\n"
-      "Key, name and hosts stay: clients with the old certificate need the new one before the old\n"
-      "one ends.");
+      "Example:\n  encore ca renew /etc/encore && systemctl reload encore\nKey, name and hosts "
+      "stay. Install the new certificate on the clients before the old one expires.");
 }
 
 std::string date_of(WallTime time) {
@@ -144,7 +143,7 @@ Result<std::vector<std::string>> hosts_of(const Create& create) {
   if (!config) return std::unexpected(config.error());
   const auto& named = config->intercept.hosts;
   if (std::ranges::find(named, "*") != named.end() && !create.any_host) {
-    return fail(create.config + ": intercept.hosts has \"*\", for which --any-host is needed");
+    return fail(create.config + ": intercept.hosts has \"*\", which needs --any-host");
   }
   hosts.insert(hosts.end(), named.begin(), named.end());
   return hosts;
@@ -154,12 +153,10 @@ Result<void> run(const Create& create, const Surroundings& around) {
   auto hosts = hosts_of(create);
   if (!hosts) return std::unexpected(hosts.error());
   if (!create.hosts.empty() && create.any_host) {
-    return fail("--host beside --any-host; accepted: one of them");
+    return fail("--host and --any-host exclude each other");
   }
   if (hosts->empty() && !create.any_host) {
-    return fail(
-        "no host is named; accepted: --host NAME, --config FILE with intercept.hosts, or "
-        "--any-host");
+    return fail("no host; add --host NAME, --config FILE with intercept.hosts, or --any-host");
   }
   const auto made = make_authority({.name = "encore on " + around.machine,
                                     .hosts = *hosts,
@@ -191,9 +188,7 @@ Result<void> run(const Show& show, const Surroundings& around) {
     file = config->intercept.ca_certificate;
   }
   if (file.empty()) {
-    return fail(
-        "no certificate is named; accepted: CERT, or --config FILE with "
-        "intercept.ca_certificate");
+    return fail("no certificate; add CERT, or --config FILE with intercept.ca_certificate");
   }
   const auto text = read_certificate_file(file);
   if (!text) return std::unexpected(text.error());
@@ -223,19 +218,18 @@ Result<void> run(const Renew& renew, const Surroundings& around) {
 }  // namespace
 
 int run_program(std::vector<std::string> words, const Surroundings& around) {
-  CLI::App root("encore ca: the authority that signs for hosts that are decrypted ([intercept])",
-                "encore ca");
+  CLI::App root("encore ca: the CA for intercepted hosts ([intercept])", "encore ca");
   root.require_subcommand(1);
   root.footer(
-      "Example:\n  encore ca create --out /etc/encore --host packages.example\n"
-      "exit codes: 0 done, 2 wrong use, or it could not be done");
+      "Example:\n  encore ca create --out /etc/encore --host packages.example\nexit codes: 0 done, "
+      "2 wrong usage, or failed");
   Create create;
   Show show;
   Renew renew;
-  CLI::App* const creates = root.add_subcommand("create", "Make a key and its certificate");
-  CLI::App* const shows = root.add_subcommand("show", "Show a certificate, or how it is trusted");
-  CLI::App* const renews =
-      root.add_subcommand("renew", "Make the certificate again, with new dates");
+  CLI::App* const creates = root.add_subcommand("create", "Create a key and its certificate");
+  CLI::App* const shows =
+      root.add_subcommand("show", "Print a certificate, or the commands that install it");
+  CLI::App* const renews = root.add_subcommand("renew", "Renew the certificate with the same key");
   declare(*creates, create);
   declare(*shows, show);
   declare(*renews, renew);
