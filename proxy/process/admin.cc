@@ -56,9 +56,8 @@ AdminAccess access_of(Administered& process) {
 }
 
 AdminResponse token_needed() {
-  auto refused = reply(401,
-                       "401 Unauthorized\nAuthorization: Bearer with the token of "
-                       "admin.token_file is needed.\n");
+  auto refused = reply(
+      401, "401 Unauthorized\nSend Authorization: Bearer with the token of admin.token_file.\n");
   refused.fields.emplace_back("WWW-Authenticate", "Bearer");
   return refused;
 }
@@ -70,8 +69,8 @@ std::optional<AdminResponse> refuse_change(Administered& process, const AdminReq
       return std::nullopt;
     case AdminAccess::Verdict::kNoToken:
       return reply(403,
-                   "403 Forbidden\nThe admin listener is not on loopback: to change something "
-                   "takes the token of admin.token_file, and none is configured.\n");
+                   "403 Forbidden\nThe admin listener is not on loopback: changes need the token "
+                   "of admin.token_file, and none is configured.\n");
     case AdminAccess::Verdict::kWrongToken:
       return token_needed();
   }
@@ -94,8 +93,8 @@ void answer_purge(Administered& process, const AdminRequest& request, AdminReply
   if (!order)
     return to.send(reply(400, fmt::format("400 Bad Request\n{}\n", order.error().message)));
   if (!order->tags.empty() && process.config().cache.tag_fields.empty()) {
-    return to.send(
-        reply(400, "400 Bad Request\ncache.tag_fields is empty: no response has a tag.\n"));
+    return to.send(reply(
+        400, "400 Bad Request\ncache.tag_fields is empty, so no response has tags: set it.\n"));
   }
   const bool soft = order->soft;
   const bool dry_run = order->dry_run;
@@ -130,7 +129,7 @@ void answer_purge(Administered& process, const AdminRequest& request, AdminReply
     done.content_type = "application/json";
     owed->send(std::move(done));
   });
-  if (!taken) owed->send(busy("Too many purges wait, or this process is about to end."));
+  if (!taken) owed->send(busy("Too many purges are queued, or this process is about to exit."));
 }
 
 constexpr std::string_view kPurge = "/purge";
@@ -145,8 +144,8 @@ constexpr std::string_view kAdopt = "/filter/adopt";
 std::optional<AdminResponse> refuse_stranger(Administered& process, const AdminRequest& request) {
   if (process.memory().token() == nullptr) {
     return reply(403,
-                 "403 Forbidden\nThe memory of admission holds its secret seed: it is for who has "
-                 "the token of admin.token_file, and none is configured.\n");
+                 "403 Forbidden\nThe admission filter contains its secret seed: set "
+                 "admin.token_file, and send its token.\n");
   }
   if (access_of(process).has_token(request)) return std::nullopt;
   return token_needed();
@@ -157,8 +156,7 @@ void answer_memory(Administered& process, const AdminRequest& request, AdminRepl
   const auto policy = process.config().admission.policy;
   if (!cache::has_filter(policy)) {
     return to.send(
-        reply(404, fmt::format("404 Not Found\nThe policy is {}, which remembers nothing "
-                               "in a filter.\n",
+        reply(404, fmt::format("404 Not Found\nThe admission policy is {}, which has no filter.\n",
                                cache::to_string(policy))));
   }
   auto owed = std::make_shared<AdminReply>(std::move(to));
@@ -168,7 +166,7 @@ void answer_memory(Administered& process, const AdminRequest& request, AdminRepl
     done.shared_body = std::move(saved);
     owed->send(std::move(done));
   });
-  if (!taken) owed->send(busy("Too much else is being done, or this process is about to end."));
+  if (!taken) owed->send(busy("Too many jobs are queued, or this process is about to exit."));
 }
 
 std::uint64_t memory_body_max(const Administered& process) {
@@ -179,11 +177,10 @@ std::uint64_t memory_body_max(const Administered& process) {
 std::optional<AdminResponse> refuse_size(const Administered& process, const AdminRequest& request) {
   const std::uint64_t most = memory_body_max(process);
   if (most == 0) {
-    return reply(409, "409 Conflict\nadmission.adopted_memory is 0: no memory is adopted.\n");
+    return reply(409, "409 Conflict\nadmission.adopted_memory is 0: no filter can be adopted.\n");
   }
   if (request.body_left_out == 0) return std::nullopt;
-  return too_large(request,
-                   fmt::format("at most {} bytes, as admission.adopted_memory has it", most));
+  return too_large(request, fmt::format("at most {} bytes (admission.adopted_memory)", most));
 }
 
 void answer_adopt(Administered& process, AdminRequest& request, AdminReply to) {
@@ -203,8 +200,8 @@ void answer_adopt(Administered& process, AdminRequest& request, AdminReply to) {
       });
   if (!taken) {
     owed->send(
-        busy("Another memory is being adopted, too much else is being done, or this process "
-             "is about to end."));
+        busy("Another filter is being adopted, too many jobs are queued, or this process is about "
+             "to exit."));
   }
 }
 
@@ -247,7 +244,7 @@ void answer_clear(Administered& process, const AdminRequest& request, AdminReply
 AdminResponse read_rejected(Administered& process, std::string_view query) {
   const Snapshot snapshot = process.snapshot();
   if (!snapshot.intercept) {
-    return reply(404, "404 Not Found\nNo host is decrypted: intercept.hosts is empty.\n");
+    return reply(404, "404 Not Found\nintercept.hosts is empty: no host is decrypted.\n");
   }
   if (query == "format=text") return reply(200, rejected_text(*snapshot.intercept));
   return json_reply(rejected_json(*snapshot.intercept));
@@ -380,7 +377,7 @@ std::optional<AdminResponse> read_page(Administered& process, const AdminRequest
 std::optional<AdminResponse> refuse_client(Administered& process, const AdminRequest& request) {
   const AdminAccess access = access_of(process);
   if (!access.may_come(request)) {
-    return reply(403, fmt::format("403 Forbidden\nClient {} is none of admin.allow_clients.\n",
+    return reply(403, fmt::format("403 Forbidden\nClient {} is not in admin.allow_clients.\n",
                                   request.peer.ip_string()));
   }
   if (access.names_us(request)) return std::nullopt;

@@ -20,7 +20,8 @@ namespace encore::server {
 namespace {
 
 Result<void> fail_making(const config::Disk& disk, int os_error) {
-  return fail("disk \"" + disk.path + "\" cannot be made: " + why_no_new_file(disk.path, os_error));
+  return fail("disk \"" + disk.path +
+              "\" cannot be created: " + why_no_new_file(disk.path, os_error));
 }
 
 Result<void> check_new_disk(const config::Disk& disk) {
@@ -54,7 +55,7 @@ Result<std::optional<filter::Seed>> seed_of_disks(const config::Config& config) 
     if (!*found) continue;
     if (seed && **found != *seed) {
       return fail("disks \"" + whose->path + "\" and \"" + each.path +
-                  "\" were made with different seeds; --clear-disk makes new ones");
+                  "\" have different seeds; empty them with --clear-disk");
     }
     seed = *found;
     whose = &each;
@@ -67,7 +68,9 @@ Result<void> check_disk(const config::Disk& disk, const std::optional<filter::Se
   if (!found) return std::unexpected(found.error());
   if (!*found) return check_new_disk(disk);
   if (!seed || **found == *seed) return {};
-  return fail("disk \"" + disk.path + "\" was made with another seed than admission.seed");
+  return fail(
+      "disk \"" + disk.path +
+      "\" has another seed than admission.seed; restore that seed, or empty it with --clear-disk");
 }
 
 Result<std::vector<std::string>> disks_to_be_emptied(const config::Config& config) {

@@ -12,23 +12,23 @@ using disk::DiskCondition;
 void say(const disk::DiskReport& disk, DiskCondition before) {
   switch (disk.condition) {
     case DiskCondition::kLoading:
-      log::info("disk {}: {} segments with records are being read", disk.path, disk.segments);
+      log::info("disk {}: reading {} segments with records", disk.path, disk.segments);
       return;
     case DiskCondition::kInService:
       if (before == DiskCondition::kWritesPaused) {
-        log::info("disk {}: is written to again", disk.path);
+        log::info("disk {}: writing again", disk.path);
       } else {
         log::info("disk {}: ready, {} segments", disk.path, disk.segments);
       }
       return;
     case DiskCondition::kWritesPaused:
-      log::warn("disk {}: {} writes have failed; nothing is written for half a minute", disk.path,
+      log::warn("disk {}: {} writes failed; writing pauses for half a minute", disk.path,
                 disk.write_errors);
       return;
     case DiskCondition::kOffline:
       log::error(
-          "disk {}: out of service after {} failed reads and {} failed writes; the "
-          "cache goes on without it",
+          "disk {}: out of service after {} failed reads and {} failed writes; the cache continues "
+          "without it",
           disk.path, disk.read_errors, disk.write_errors);
       return;
   }
@@ -48,9 +48,8 @@ void DiskWatch::look(const disk::DisksStatistics& disks, bool on_probation) {
     if (is_first || disk.condition != seen.condition) say(disk, seen.condition);
     if (disk.purge_log_overflows != seen.overflows) {
       log::warn(
-          "disk {}: its purge log was full; one purge of all that was stored before takes the "
-          "place "
-          "of all, and the next start finds nothing of that",
+          "disk {}: its purge log was full; one purge of all older objects replaces its entries, "
+          "so the next start does not find these objects",
           disk.path);
     }
     seen = {disk.condition, disk.purge_log_overflows};
@@ -62,15 +61,15 @@ void DiskWatch::look(const disk::DisksStatistics& disks, bool on_probation) {
   if (has_none != has_none_) {
     if (has_none) {
       log::warn(
-          "no disk is in service: admission is second-hit in memory until one is, for probation "
-          "says what is written to disk");
+          "no disk is in service: admission is second-hit in memory until one is, because "
+          "probation needs a disk");
     } else {
-      log::info("admission is {} again", on_probation ? "probation" : "as the config has it");
+      log::info("admission is {} again", on_probation ? "probation" : "as configured");
     }
     has_none_ = has_none;
   }
   if (disks.witness_error != witness_error_ && !disks.witness_error.empty()) {
-    log::warn("{}; an older copy of a disk will not be known as one", disks.witness_error);
+    log::warn("{}; an older copy of a disk will not be recognised", disks.witness_error);
   }
   witness_error_ = disks.witness_error;
 }

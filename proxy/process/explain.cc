@@ -29,11 +29,11 @@ std::string freshness_text(const http::StoreOptions& store) {
   if (rule.seconds) {
     text = seconds_text(*rule.seconds) + ", by the rule";
   } else {
-    text = "as its origin says; without a word of that, " +
+    text = "as its origin states; without a stated lifetime " +
            plain_number(store.freshness.heuristic_fraction, 6) +
            " of the time since Last-Modified, up to " +
            seconds_text(store.freshness.heuristic_seconds_max);
-    if (!store.freshness.heuristic_with_cookie) text += ", but none to a request with Cookie";
+    if (!store.freshness.heuristic_with_cookie) text += ", but none for requests with Cookie";
     if (rule.seconds_min) text += "; at least " + seconds_text(*rule.seconds_min);
     if (rule.seconds_max) text += "; at most " + seconds_text(*rule.seconds_max);
   }
@@ -99,11 +99,11 @@ Result<void> check_texts(const Explained& asked) {
   const auto ends_a_line = [](char c) { return c == '\r' || c == '\n' || c == '\0'; };
   if (asked.method.empty() ||
       std::ranges::any_of(asked.method, [&](char c) { return c == ' ' || ends_a_line(c); })) {
-    return fail("\"" + asked.method + "\" is no method");
+    return fail("\"" + asked.method + "\" is not a method");
   }
   for (const std::string& field : asked.fields) {
     if (field.find(':') == std::string::npos || std::ranges::any_of(field, ends_a_line)) {
-      return fail("\"" + field + "\" is no field, as \"Name: value\"");
+      return fail("\"" + field + "\" is not a field; write \"Name: value\"");
     }
   }
   return {};
@@ -114,7 +114,7 @@ Result<std::string> head_text(const Explained& asked, bool is_forward) {
   std::string storage;
   http::Target target;
   if (!http::resolve_reference(asked.url, {}, storage, target) || target.authority.host.empty()) {
-    return fail("\"" + asked.url + "\" is no http(s) URL");
+    return fail("\"" + asked.url + "\" is not an http(s) URL");
   }
   std::string host(http::kHostTextBytesMax, '\0');
   host.resize(http::write_host(target, host));
@@ -129,7 +129,7 @@ Result<std::string> head_text(const Explained& asked, bool is_forward) {
 
 void add_origin(const RequestContext& request, Explanation& lines) {
   if (request.is_forward()) {
-    lines.add("origin", "as the URL says");
+    lines.add("origin", "as requested");
   } else {
     std::string servers;
     for (const OriginServer& server : request.route->group().servers()) {
@@ -154,16 +154,15 @@ void add_origin(const RequestContext& request, Explanation& lines) {
 
 void add_treatment(const RequestContext& request, Explanation& lines) {
   const Treatment& treatment = *request.treatment;
-  lines.add("key", request.key.empty() ? "none: nothing of it is cached"
-                                       : request.key.substr(kRealmBytes));
+  lines.add("key", request.key.empty() ? "none: not cached" : request.key.substr(kRealmBytes));
   if (request.key.empty()) return;
   std::string apart;
   for (const std::string& name : treatment.vary.further_names) {
     apart += (apart.empty() ? "" : ", ") + name;
   }
-  lines.add("told apart by", (treatment.store.ignores_vary ? std::string("not Vary")
-                                                           : std::string("what Vary names")) +
-                                 (apart.empty() ? "" : ", " + apart));
+  lines.add("told apart by",
+            (treatment.store.ignores_vary ? std::string("not Vary") : std::string("Vary")) +
+                (apart.empty() ? "" : ", " + apart));
   lines.add("admission", admission_text(treatment.admission, request.runtime->config.admission));
   lines.add("fresh", freshness_text(treatment.store));
   lines.add("ignored", ignored_text(treatment));
@@ -185,8 +184,8 @@ std::string_view add_policy(const RequestContext& request, const RequestView& vi
   const std::string_view refused =
       AccessCheck(*request.policy, request.head, view, client).refused_by_lists();
   if (!refused.empty()) return refused;
-  if (request.policy->credentials != nullptr) lines.add("", "who asks has to log in");
-  if (request.policy->rates != nullptr) lines.add("", "there are limits on how often one may ask");
+  if (request.policy->credentials != nullptr) lines.add("", "login required");
+  if (request.policy->rates != nullptr) lines.add("", "rate limits apply");
   return {};
 }
 
@@ -224,7 +223,7 @@ std::string refusal_of_connect(const Asking& asking, const RequestContext& reque
 std::string_view why_unread(const Asking& asking, const Interception* interception,
                             std::optional<Splice> splice) {
   if (interception == nullptr) return "[intercept] has no hosts";
-  if (asking.by_tls) return "there is TLS around it already";
+  if (asking.by_tls) return "the listener has TLS";
   if (splice != Splice::kNone) return to_string(splice.value_or(Splice::kNone));
   if (!interception->authority().is_valid(asking.wall)) return to_string(Splice::kNoCertificate);
   return {};
@@ -244,14 +243,14 @@ void add_connect(const Asking& asking, const RequestContext& request, Explanatio
     lines.add("connect", authority + " is refused: " + refusal);
   } else if (!request.runtime->destinations.is_connect_port(port) ||
              (interception != nullptr && !splice)) {
-    lines.add("connect", authority + " is refused, its port or its destination");
+    lines.add("connect", authority + " is refused by its port or destination");
   } else if (const auto why = why_unread(asking, interception, splice); !why.empty()) {
-    lines.add("connect", fmt::format("{} goes through unread: {}", authority, why));
+    lines.add("connect", fmt::format("{} passes unread: {}", authority, why));
   } else {
-    lines.add("connect", authority + " is decrypted: this is asked inside of it");
+    lines.add("connect", authority + " is decrypted: the request arrives inside it");
     return;
   }
-  lines.add("", "what follows is of who asks for the whole URL");
+  lines.add("", "the following is for requests of the whole URL");
 }
 
 // The knowledge that explains a request. `running`: null where no proxy runs.
@@ -265,7 +264,7 @@ void add_request(const Known& known, const std::shared_ptr<const RequestContext>
                  Explanation& lines) {
   lines.add("rule", request->rule == nullptr ? "none holds" : request->rule->name());
   if (const std::string waiting = conditions_of_type(known.runtime->config); !waiting.empty()) {
-    lines.add("", "but for " + waiting + ", which wait for the response's content_type");
+    lines.add("", "but for " + waiting + ", which need the response's content_type");
   }
   if (const auto answer = answer_locally(*request)) {
     lines.add("answer", fmt::format("{} here: {}", answer->status, answer->detail));
@@ -282,10 +281,10 @@ Result<Explanation> explain_by(const Known& known, const Explained& asked) {
     return asked.listener.empty() || each.address.text() == asked.listener;
   });
   if (listen == config.listen.end()) {
-    return fail("\"" + asked.listener + "\" is no address of a [[listen]]");
+    return fail("\"" + asked.listener + "\" is not the address of a [[listen]]");
   }
   const auto client = net::Address::parse_ip(asked.client, 1);
-  if (!client) return fail("\"" + asked.client + "\" is no address");
+  if (!client) return fail("\"" + asked.client + "\" is not an address");
   if (auto fine = check_texts(asked); !fine) return std::unexpected(fine.error());
   const bool is_forward = listen->mode == config::Mode::kForward;
   const auto text = head_text(asked, is_forward);
@@ -294,7 +293,7 @@ Result<Explanation> explain_by(const Known& known, const Explained& asked) {
   http::ParseError error;
   if (http::parse_request(*text, known.runtime->head_limits, head, error) !=
       http::ParseStatus::kComplete) {
-    return fail("no request can be made of that: " + std::string(http::to_string(error.reason)));
+    return fail("cannot build a request: " + std::string(http::to_string(error.reason)));
   }
   Doing doing;
   ViewMaker views(known.runtime, known.seed, doing);

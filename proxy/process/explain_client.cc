@@ -16,7 +16,7 @@ namespace {
 
 Result<std::string> ask(const config::Config& config, std::string method, std::string target) {
   const std::optional<config::Endpoint>& endpoint = *config.admin.address;
-  if (!endpoint) return fail("admin.address is \"\": there is no admin listener to be asked");
+  if (!endpoint) return fail("admin.address is \"\": there is no admin listener to ask");
   Neighbour proxy{
       .url = {.host = endpoint->address, .port = endpoint->port, .socket = endpoint->socket},
       .method = std::move(method),

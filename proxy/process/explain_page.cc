@@ -56,8 +56,7 @@ std::string body_of(const Explained& asked, std::string_view said) {
         "placeholder=\"{2}\">\n",
         name, shown(value), hint);
   };
-  std::string body =
-      "<h2>What becomes of a request?</h2>\n<form class=\"card\" action=\"/explain\">\n";
+  std::string body = "<h2>Explain a request</h2>\n<form class=\"card\" action=\"/explain\">\n";
   body += field("url", asked.url, "http://www.example.com/");
   body += field("method", asked.method, "GET");
   body +=

@@ -202,7 +202,7 @@ class Look {
             seconds_until(std::max(each.entry.fresh_until, each.entry.keep_until), running_.now),
         .storable = storable_by(object, request_)};
     if (is_past(each.entry.fresh_until, each.entry.keep_until)) {
-      variant.barred = "its time is over";
+      variant.barred = "expired";
       return variant;
     }
     any_resident_ = true;
@@ -212,12 +212,12 @@ class Look {
     }
     if (found_ != nullptr || is_hidden_) return variant;
     if (meta.is(http::StoredMeta::kPrivateOrigin) && !allowed_private_) {
-      variant.barred = "from a private address, which this client may not reach";
+      variant.barred = "from a private address that this client may not reach";
       is_hidden_ = true;
       return variant;
     }
     if (!may_be_asked_for(request_, object)) {
-      variant.barred = "for those alone whom its origin allows it";
+      variant.barred = "for clients only that its origin confirms";
       is_hidden_ = true;
       return variant;
     }
@@ -236,7 +236,7 @@ class Look {
         .fresh_seconds = seconds_until(view.fresh_until, running_.now),
         .kept_seconds = seconds_until(std::max(view.fresh_until, view.keep_until), running_.now)};
     if (is_past(view.fresh_until, view.keep_until)) {
-      variant.barred = "its time is over";
+      variant.barred = "expired";
       return variant;
     }
     any_resident_ = true;
@@ -272,16 +272,15 @@ struct Now {
 
 Now of_absent(const Running& running, const RequestContext& request, bool any_resident) {
   if (request.directives.only_if_cached) {
-    return {"only-if-cached", "504: nothing is stored for it, and the client wants nothing else"};
+    return {"only-if-cached", "504: not stored, and the client accepts only stored responses"};
   }
   const cache::Key key{request.hash, request.key};
   const std::string missed =
-      any_resident ? "no variant answers it: its origin is asked" : "its origin is asked";
+      any_resident ? "no variant matches: sent to the origin" : "sent to the origin";
   switch (running.inflight.unshared(request.hash, request.credentials(), running.now)) {
     case Inflight::Unshared::kUncacheable:
-      return {"uncacheable", missed +
-                                 "; lately what came could not be stored, and nobody waits "
-                                 "for another's answer"};
+      return {"uncacheable",
+              missed + "; recent responses were not storable, so requests are not collapsed"};
     case Inflight::Unshared::kAnswer:
     case Inflight::Unshared::kValidated:
     case Inflight::Unshared::kNo:
@@ -291,22 +290,22 @@ Now of_absent(const Running& running, const RequestContext& request, bool any_re
   if (running.runtime->config.admission.policy == config::Policy::kProbation &&
       request.treatment->admission.kind == cache::AdmissionRule::Kind::kPolicy) {
     const bool is_known = running.kernel.recall(key, {}).requests != 0;
-    return {"miss", missed + (is_known ? "; what comes is written to disk, for it was on probation "
-                                         "before, if it may be stored"
-                              : stores ? "; what comes is on probation in memory, if it may be "
-                                         "stored"
-                                       : "; what comes is too large for the memory, and its key is "
-                                         "on probation: not stored yet")};
+    return {
+        "miss",
+        missed + (is_known
+                      ? "; a storable response is written to disk, because its key was on probation"
+                  : stores ? "; a storable response is on probation in memory"
+                           : "; the response is too large for the memory: not stored yet, its key "
+                             "is on probation")};
   }
-  return {"miss", missed + (stores ? "; what comes is stored, if it may be"
-                                   : "; what comes is not stored yet, but remembered, if it may "
-                                     "be stored")};
+  return {"miss", missed + (stores ? "; a storable response is stored"
+                                   : "; a storable response is not stored yet, but remembered")};
 }
 
 // A first word for it where the policy says so for ever.
 Now of_refused(const RequestContext& request, Now miss) {
   if (request.treatment->admission.kind == cache::AdmissionRule::Kind::kNever) {
-    miss.text = "its origin is asked; what comes is not stored, by the rule";
+    miss.text = "sent to the origin; not stored, by the rule";
   }
   return miss;
 }
@@ -315,11 +314,10 @@ Now of_stored(const Running& running, const RequestContext& request, const InMem
   const http::StoredMeta meta = meta_until(*found.object, found.entry.fresh_until);
   if (meta.is(http::StoredMeta::kPartial)) {
     return {"part",
-            "a part of it is stored: what lies in it is answered from there while that is "
-            "fresh, for all else its origin is asked"};
+            "a part is stored: fresh ranges within it are served, all else is sent to the origin"};
   }
   if (meta.is(http::StoredMeta::kWantsPermission)) {
-    return {"recheck", "its origin is asked whether this client may have what is stored"};
+    return {"recheck", "the origin is asked whether this client may get the stored response"};
   }
   const auto decision = http::decide_reuse(meta, request.directives, running.now, request.reuse());
   switch (decision.action) {
@@ -331,9 +329,10 @@ Now of_stored(const Running& running, const RequestContext& request, const InMem
     case http::Reuse::kStaleAllowed:
       return {"stale", "served stale, as the client allows"};
     case http::Reuse::kStaleWhileRevalidate:
-      return {"stale", "served stale, and validated behind that (RFC 5861)"};
+      return {"stale", "served stale, and validated in the background (RFC 5861)"};
     case http::Reuse::kGatewayTimeout:
-      return {"only-if-cached", "504: it may not be served, and the client wants nothing else"};
+      return {"only-if-cached",
+              "504: may not be served, and the client accepts only stored responses"};
     case http::Reuse::kMustValidate:
       break;
   }
@@ -341,22 +340,22 @@ Now of_stored(const Running& running, const RequestContext& request, const InMem
     return {"validate", "validated at its origin, as the client asks"};
   }
   return {"validate", meta.is(http::StoredMeta::kNeverFresh)
-                          ? "never fresh: validated at its origin before each use"
+                          ? "never fresh: validated at the origin before each use"
                           : "stale: validated at its origin"};
 }
 
 Now what_now(const Running& running, const RequestContext& request, const Look& look) {
   const RoadTaken taken = choose_road(request);
   if (taken.road == Road::kOnlyIfCached) {
-    return {"only-if-cached", "504: not for the cache, and the client wants nothing else"};
+    return {"only-if-cached", "504: not cacheable, and the client accepts only stored responses"};
   }
   if (taken.road == Road::kOrigin) {
-    return {"bypass", "goes to its origin as it is, past the cache"};
+    return {"bypass", "sent to the origin unchanged, past the cache"};
   }
   if (look.found() != nullptr) return of_stored(running, request, *look.found());
   if (look.found_on_disk()) {
     return look.is_fresh_on_disk()
-               ? Now{"disk", "read from disk, and a hit if it is what the index takes it for"}
+               ? Now{"disk", "read from disk, and a hit if it matches the index"}
                : Now{"disk", "read from disk, and validated at its origin"};
   }
   return of_refused(request, of_absent(running, request, look.any_resident() && !look.is_hidden()));

@@ -32,22 +32,22 @@ std::string text_of(const ExplainedVariant& variant) {
   if (!variant.on_disk) text += ", age " + seconds_text(variant.age_seconds);
   text += variant.fresh_seconds >= 0 ? ", fresh for " + seconds_text(variant.fresh_seconds)
                                      : ", stale for " + seconds_text(-variant.fresh_seconds);
-  text += variant.kept_seconds >= 0 ? ", kept for " + seconds_text(variant.kept_seconds)
-                                    : ", of no use any more";
+  text +=
+      variant.kept_seconds >= 0 ? ", kept for " + seconds_text(variant.kept_seconds) : ", expired";
   if (!variant.storable.empty()) text += "; storable by " + variant.storable;
   if (!variant.varies_by.empty()) text += "; varies by " + variant.varies_by;
-  if (!variant.barred.empty()) text += "; not for this request: " + variant.barred;
+  if (!variant.barred.empty()) text += "; not usable for this request: " + variant.barred;
   return text;
 }
 
 std::string text_of(const ExplainedState& state) {
-  if (!state.is_looked_up) return "not looked up";
+  if (!state.is_looked_up) return "no lookup";
   const cache::Recalled& known = state.recalled;
   switch (known.by) {
     case cache::Recalled::By::kNothing:
       return state.policy + ", which remembers no keys";
     case cache::Recalled::By::kFrequency:
-      return fmt::format("{}: asked for about {} times lately", state.policy, known.requests);
+      return fmt::format("{}: about {} recent requests", state.policy, known.requests);
     case cache::Recalled::By::kSet:
       return state.policy + (known.requests == 0 ? ": not known" : ": known");
     case cache::Recalled::By::kFilter:
@@ -56,7 +56,7 @@ std::string text_of(const ExplainedState& state) {
   if (known.requests == 0) {
     return fmt::format("{}: not known; stored at request {}", state.policy, known.stored_at);
   }
-  return fmt::format("{}: {} of {} requests known, the last in the {} generation", state.policy,
+  return fmt::format("{}: {} of {} requests known, the latest in the {} generation", state.policy,
                      known.requests, known.stored_at, to_string(known.seen));
 }
 
@@ -72,7 +72,7 @@ std::string text_of(const RecentOutcomes::Outcomes& outcomes, WallTime now) {
                         clause_of(outcomes.seen.reason));
   }
   if (outcomes.seen.was_overtaken) {
-    text += "; not stored: overtaken by a newer response or a purge while it was on its way";
+    text += "; not stored: overtaken by a newer response or a purge";
   }
   if (outcomes.seen.unfollowed != Unfollowed::kNone) {
     text += fmt::format("; the redirection was not followed: {} ({})",
@@ -92,7 +92,7 @@ void append_line(std::string& out, std::string_view label, std::string_view text
 
 void append_state(std::string& out, const ExplainedState& state) {
   if (state.stored.empty()) {
-    append_line(out, "stored", state.is_looked_up ? "nothing" : "not looked up");
+    append_line(out, "stored", state.is_looked_up ? "nothing" : "no lookup");
   }
   std::string_view label = "stored";
   for (const ExplainedVariant& variant : state.stored) {
@@ -101,7 +101,7 @@ void append_state(std::string& out, const ExplainedState& state) {
   }
   append_line(out, "remembered", text_of(state));
   append_line(out, "now", state.now_text);
-  if (state.outcomes.empty()) append_line(out, "lately", "nothing but plain hits, if any");
+  if (state.outcomes.empty()) append_line(out, "lately", "plain hits only, if any");
   label = "lately";
   for (const RecentOutcomes::Outcomes& outcomes : state.outcomes) {
     append_line(out, label, text_of(outcomes, state.wall));
@@ -194,11 +194,11 @@ std::string_view clause_of(http::StoreReason reason) noexcept {
     case http::StoreReason::kNotUnderstood:
       return "RFC 9111 5.2.2.3";
     case http::StoreReason::kNoFreshness:
-      return "RFC 9111 3: nothing makes it of use later";
+      return "RFC 9111 3: no lifetime and no validator";
     case http::StoreReason::kVaryStar:
       return "RFC 9111 4.1";
     case http::StoreReason::kVaryTooLarge:
-      return "RFC 9111 4.1: what the request says is too long to be compared by";
+      return "RFC 9111 4.1: the request's fields are too long to compare";
     case http::StoreReason::kSetCookie:
       return "cache.set_cookie, as RFC 9111 7.3 leaves open";
     case http::StoreReason::kRule:

@@ -18,7 +18,7 @@ Result<std::string> decoded(std::string_view text) {
     const char* begin = text.data() + i + 1;
     const char* end = begin + std::min<std::size_t>(2, text.size() - i - 1);
     if (end - begin != 2 || std::from_chars(begin, end, value, 16).ptr != end) {
-      return fail("a broken escape in \"" + std::string(text) + "\"");
+      return fail("an invalid escape in \"" + std::string(text) + "\"");
     }
     out += static_cast<char>(value);
     i += 2;

@@ -42,7 +42,7 @@ HealthCheck::HealthCheck(const Parts& parts)
       request_(health_request(parts.origin, parts.server)),
       count_({.down = parts.origin.health_down, .up = parts.origin.health_up}, parts.is_down),
       next_(parts.loop, [this] { begin(); }),
-      limit_(parts.loop, [this] { end(false, "no answer in time"); }) {
+      limit_(parts.loop, [this] { end(false, "timeout"); }) {
   next_.start(Nanoseconds::zero());
 }
 
@@ -124,7 +124,7 @@ std::size_t HealthCheck::on_data(net::Stream&, std::span<const std::byte> bytes)
       case http::ParseStatus::kIncomplete:
         return interim_bytes;
       case http::ParseStatus::kBad:
-        end(false, "no valid answer");
+        end(false, "invalid response");
         return bytes.size();
       case http::ParseStatus::kComplete:
         break;
@@ -141,7 +141,7 @@ std::size_t HealthCheck::on_data(net::Stream&, std::span<const std::byte> bytes)
 std::size_t HealthCheck::on_http2(std::string_view bytes) {
   const std::size_t used = http2_->receive(bytes);
   if (http2_->has_failed()) {
-    end(false, "no valid answer");
+    end(false, "invalid response");
     return bytes.size();
   }
   if (const int status = static_cast<int>(http2_->status()); status != 0) {
@@ -171,9 +171,9 @@ void HealthCheck::end(bool is_good, std::string_view why) {
   const bool is_down = *change == CheckCount::Change::kDown;
   (void)parts_.group.set_down(parts_.server, is_down, parts_.loop.now());
   if (is_down) {
-    log::warn("origin {}: is down: {}: {}", parts_.server.url, parts_.origin.health_path, why);
+    log::warn("origin {}: down: {}: {}", parts_.server.url, parts_.origin.health_path, why);
   } else {
-    log::info("origin {}: is up again", parts_.server.url);
+    log::info("origin {}: up again", parts_.server.url);
   }
 }
 

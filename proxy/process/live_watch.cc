@@ -40,7 +40,7 @@ std::vector<std::string> LiveWatch::warnings() const {
   if (effective < config.cache.max_object_bytes) {
     all.push_back("cache.max_object is " + format_bytes(config.cache.max_object_bytes) +
                   ", and in effect " + format_bytes(effective) +
-                  ": at most an eighth of the room, and what fits a segment of each disk");
+                  ": at most an eighth of the space, and a segment of each disk");
   }
   return all;
 }
@@ -63,17 +63,17 @@ std::vector<LimitReport> LiveWatch::limits(const Snapshot& snapshot) const {
        .current = snapshot.kernel.used_bytes,
        .limit = snapshot.kernel.capacity_bytes,
        .refused = snapshot.kernel.counters.reserve_failures},
-      {.name = "memory taken from the system for bodies",
+      {.name = "memory allocated for bodies",
        .is_bytes = true,
        .current = snapshot.store.held_bytes,
        .limit = snapshot.store.limit_bytes,
        .refused = snapshot.store.failed_requests},
-      {.name = "memory for what slow clients do not take",
+      {.name = "memory of unread response data",
        .is_bytes = true,
        .current = snapshot.transfer_memory_bytes,
        .limit = config.limits.transfer_memory_bytes,
        .refused = snapshot.memory_failures},
-      {.name = "names being looked up",
+      {.name = "name lookups in progress",
        .current = snapshot.dns_lookups,
        .limit = std::uint64_t{config.upstream.dns_lookups} * proxy_->workers().size(),
        .refused = snapshot.dns_limited},

@@ -86,7 +86,7 @@ class Download final : private net::StreamHandler {
  private:
   // The order stays where it is, for who serves then.
   void look_for_orders() {
-    if (net::is_held({SIGTERM, SIGINT})) return fail_with("told to end");
+    if (net::is_held({SIGTERM, SIGINT})) return fail_with("stopped");
     orders_.start(kOrdersInterval);
   }
 
@@ -149,7 +149,7 @@ class Download final : private net::StreamHandler {
     received_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (!length_ && !read_head()) return bytes.size();
     if (received_.size() > *length_) {
-      fail_with("it sends more than it said");
+      fail_with("it sent more than announced");
     } else if (received_.size() == *length_) {
       finish(std::move(received_));
     }
@@ -163,7 +163,7 @@ class Download final : private net::StreamHandler {
     const auto status = http::parse_response(received_, {}, progress_, head, error);
     if (status == http::ParseStatus::kIncomplete) return false;
     if (status == http::ParseStatus::kBad) {
-      fail_with("it answers no HTTP (" + std::string(to_string(error.reason)) + ")");
+      fail_with("its response is not HTTP (" + std::string(to_string(error.reason)) + ")");
       return false;
     }
     const http::Framing framing = http::response_framing(http::Method::kGet, head);
@@ -174,7 +174,7 @@ class Download final : private net::StreamHandler {
       fail_with("it answers " + std::to_string(head.status) + " " +
                 std::string(http::reason_phrase(head.status)) + (said.empty() ? "" : ": " + said));
     } else if (framing.kind != http::BodyKind::kLength) {
-      fail_with("it states no Content-Length");
+      fail_with("it sent no Content-Length");
     } else if (framing.length > neighbour_.bytes_max) {
       fail_with("it has " + std::to_string(framing.length) + " bytes, accepted: at most " +
                 std::to_string(neighbour_.bytes_max) + neighbour_.bound_by);

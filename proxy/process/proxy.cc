@@ -226,7 +226,7 @@ Result<ShadowCaches::Prepared> Proxy::prepare_shadows(const config::Config& conf
 Result<void> Proxy::reload(const config::Config& config) {
   const std::uint64_t limit = store_limit(config);
   if (limit > shared_.store->limit_bytes_max()) {
-    return fail("a restart is needed for so much cache.memory");
+    return fail("cache.memory this large needs a restart");
   }
   auto plan = listeners_->plan(config);
   if (!plan) return std::unexpected(plan.error());

@@ -74,13 +74,14 @@ Result<nlohmann::json> parse_flat(std::string_view text) {
     return !too_deep;
   };
   Json json = Json::parse(text, keep, false);
-  if (too_deep) return fail("the body is nested; accepted: names with a text or a list of texts");
-  if (!json.is_object()) return fail("the body is no JSON object");
+  if (too_deep)
+    return fail("the body is nested; accepted: keys with a string or a list of strings");
+  if (!json.is_object()) return fail("the body is not a JSON object");
   return json;
 }
 
 Result<void> take_text(PurgeOrder& order, const std::string& name, const nlohmann::json& value) {
-  if (!value.is_string()) return fail("\"" + name + "\" is not text");
+  if (!value.is_string()) return fail("\"" + name + "\" is not a string");
   return take(order, name, value.get<std::string>());
 }
 
@@ -249,11 +250,11 @@ Result<PurgeOrder> read_purge_order(const AdminRequest& request) {
   const auto done = json ? read_json(request.body, order) : take_form(request.body, order);
   if (!done) return std::unexpected(done.error());
   if (order.urls.empty() && order.prefixes.empty() && order.tags.empty() && !order.all) {
-    return fail("nothing to purge; accepted: url, prefix, tag, all");
+    return fail("no target; accepted: url, prefix, tag, all");
   }
   for (const auto* urls : {&order.urls, &order.prefixes}) {
     for (const std::string& url : *urls) {
-      if (key_text(url, {}).empty()) return fail("\"" + url + "\" is no http(s) URL");
+      if (key_text(url, {}).empty()) return fail("\"" + url + "\" is not an http(s) URL");
     }
   }
   return order;

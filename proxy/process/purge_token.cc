@@ -39,12 +39,12 @@ std::string_view PurgeTokens::refusal(const PurgeOrder& order, MonotonicTime now
   const auto given = net::parse_digest(token.substr(std::min(when.size() + 1, token.size())));
   const auto ours = net::parse_digest(signature(order, when));
   if (!given || !ours || !net::equal_in_constant_time(*given, *ours)) {
-    return "The token is of another purge than this one, or of another process";
+    return "The token belongs to another purge or another process";
   }
   std::int64_t counted = 0;
   (void)std::from_chars(when.data(), when.data() + when.size(), counted, 16);
   const auto age = std::chrono::seconds(seconds_of(now) - counted);
-  return age > kLife ? "The purge was counted too long ago" : std::string_view();
+  return age > kLife ? "The count has expired" : std::string_view();
 }
 
 }  // namespace encore::server

@@ -12,10 +12,10 @@ constexpr Nanoseconds kSharedFor = std::chrono::seconds(60);
 
 void log_adoption(const Adopted& adopted) {
   if (!adopted) {
-    log::warn("no memory was adopted: {}", adopted.error().message);
+    log::warn("no filter was adopted: {}", adopted.error().message);
     return;
   }
-  log::info("adopted {} generations of {} shards, {} insertions, false positives {:.2g}",
+  log::info("adopted {} generations of {} shards, {} insertions, false-positive rate {:.2g}",
             adopted->generations, adopted->shards, adopted->insertions, adopted->fpr);
 }
 

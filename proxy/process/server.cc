@@ -64,7 +64,7 @@ Result<void> purge_at_start(Proxy& proxy) {
   if (!proxy.config().cache.purge_at_start || proxy.shared().disks == nullptr) return {};
   const Purged purged = purge(proxy.shared(), *proxy.present_runtime(), {.all = true});
   if (!purged.durable) return fail("cache.purge_at_start: " + purged.durable.error().message);
-  log::info("cache.purge_at_start: all that the disks hold is purged");
+  log::info("cache.purge_at_start: purging all disks");
   return {};
 }
 
@@ -81,12 +81,12 @@ void load_changed(const StateDirectory& state, Proxy& proxy) {
   if (proxy.shared().changed == nullptr) return;
   auto bytes = state.load_changed();
   if (!bytes) {
-    log::warn("{}; no hour of changes is known", bytes.error().message);
+    log::warn("{}; no hourly filter was restored", bytes.error().message);
     return;
   }
   if (!*bytes) return;
   if (auto done = proxy.restore_changed(**bytes); !done) {
-    log::warn("{}: {}; no hour of changes is known", state.changed_path(), done.error().message);
+    log::warn("{}: {}; no hourly filter was restored", state.changed_path(), done.error().message);
   }
 }
 
@@ -223,7 +223,7 @@ Result<void> Server::make_admin(Start& start) {
   options.on_end = [this] {
     if (jobs_ != nullptr) end_if_done();
   };
-  options.on_cut = [] { log::warn("a transfer of the admin listener was too slow: it is cut"); };
+  options.on_cut = [] { log::warn("a transfer of the admin listener was too slow and was cut"); };
   auto admin = AdminServer::create(*loop_, options, [this](AdminRequest&& request, AdminReply to) {
     answer_admin(*this, std::move(request), std::move(to));
   });
@@ -264,7 +264,7 @@ Server::End Server::run() {
   const config::Limits& limits = config().limits;
   const std::uint32_t allowed = proxy_->shared().connections_allowed(limits);
   log::info(
-      "{} client connections are allowed, {} of one client, with {} of its requests under way",
+      "{} client connections are allowed, {} of one client, with {} of its requests in progress",
       allowed, client_limit(*limits.connections_per_client, allowed),
       client_limit(*limits.transfers_per_client, allowed));
   watch_disks();  // an end before the first tick would leave out that a disk was emptied
@@ -273,7 +273,7 @@ Server::End Server::run() {
   loop_->run();
   if (end_ == End::kCutShort) return end_;
   const std::size_t cut = admin_ == nullptr ? 0 : admin_->under_way();
-  if (cut != 0) log::warn("the drain is over: {} requests of the admin listener are cut", cut);
+  if (cut != 0) log::warn("the drain is over: {} requests of the admin listener were cut", cut);
   write_journal(journal_.get(), journal_log_.get());
   log::info("ended");
   return end_;
@@ -285,7 +285,7 @@ void Server::on_signal(int signal) {
       if (ready_) {
         reload();
       } else {
-        log::warn("reload refused: this process is ending");
+        log::warn("reload refused: this process is exiting");
       }
       return;
     case SIGUSR1:
@@ -297,8 +297,7 @@ void Server::on_signal(int signal) {
   // Handles SIGTERM or SIGINT. The sender of a second one does not want to wait: neither for
   // clients, nor for a disk or a log.
   if (!ready_) {
-    log::warn("{} while draining: ends without waiting for the rest",
-              signal == SIGINT ? "SIGINT" : "SIGTERM");
+    log::warn("{} while draining: exits immediately", signal == SIGINT ? "SIGINT" : "SIGTERM");
     end_ = End::kCutShort;
     loop_->stop();
     return;
@@ -412,12 +411,12 @@ void Server::load_state() {
   load_changed(*state_, *proxy_);
   auto bytes = state_->load_admission();
   if (!bytes) {
-    log::warn("{}; starting with nothing remembered", bytes.error().message);
+    log::warn("{}; starting with an empty filter", bytes.error().message);
     return;
   }
   if (!*bytes) return;
   if (auto done = proxy_->shared().kernel->restore_admission(**bytes, monotonic_now()); !done) {
-    log::warn("{}: {}; starting with nothing remembered", state_->admission_path(),
+    log::warn("{}: {}; starting with an empty filter", state_->admission_path(),
               done.error().message);
     return;
   }
@@ -439,7 +438,7 @@ Result<void> Server::adopt_from(const StartOrders::AdoptFrom& neighbour) {
   if (bytes) {
     (void)memory_.adopt_now(*bytes);
   } else {
-    log::warn("no memory was adopted: {}", bytes.error().message);
+    log::warn("no filter was adopted: {}", bytes.error().message);
   }
   return {};
 }
@@ -451,11 +450,11 @@ void Server::save_state(net::Loop::Function done) {
     Shared& shared = proxy_->shared();
     if (state_ && shared.changed != nullptr) {
       const auto saved = state_->save_changed(shared.changed->save(wall_now()));
-      if (!saved) log::error("changes not saved: {}", saved.error().message);
+      if (!saved) log::error("cannot save the hourly filters: {}", saved.error().message);
     }
     if (!wanted) return;
     const auto saved = state_->save_admission(shared.kernel->save_admission(monotonic_now()));
-    if (!saved) log::error("state not saved: {}", saved.error().message);
+    if (!saved) log::error("cannot save the state: {}", saved.error().message);
   };
   jobs_->submit(save, std::move(done));
 }

@@ -128,8 +128,8 @@ class Checker {
       if (needed <= compression.memory_bytes()) continue;
       result_.notes.push_back("compression.memory is " + format_bytes(compression.memory_bytes()) +
                               ": nothing is sent in " + std::string(coding::to_string(coding)) +
-                              ", which takes " + format_bytes(needed) +
-                              " for each response under way");
+                              ", which needs " + format_bytes(needed) +
+                              " per response in progress");
     }
   }
 

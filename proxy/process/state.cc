@@ -60,7 +60,7 @@ Result<void> check_writable(const std::string& path) {
 }
 
 Result<void> fail_making(const std::string& path, const std::error_code& error) {
-  return fail("cannot make state directory " + path + ": " + error.message());
+  return fail("cannot create state directory " + path + ": " + error.message());
 }
 
 // Permissions alone do not tell: a file system may take no directory, or none of this name. It is
@@ -162,7 +162,7 @@ Result<void> StateDirectory::save_changed(const std::string& bytes) const {
 Result<filter::Seed> random_seed() {
   filter::Seed seed;
   if (::getrandom(&seed, sizeof(seed), 0) != static_cast<ssize_t>(sizeof(seed))) {
-    return fail("no random numbers to be had from the system");
+    return fail("the system provides no random numbers");
   }
   return seed;
 }

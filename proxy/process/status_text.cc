@@ -68,7 +68,7 @@ std::string status_text(const config::Config& config, const LiveStatus& live,
   for (const std::string& warning : live.warnings) append_line(out, "warning", warning);
   if (found == 0 || config.cache.purge_at_start || process.uptime >= kAfterStart) return out;
   append_line(out, "note",
-              "The disks serve what they held before the start. If the site was edited while the "
+              "The disks serve objects from before the start. If the site was edited while the "
               "proxy was down, purge all:");
   append_line(out, "", curl_of(config));
   append_line(out, "", "cache.purge_at_start = true does so at every start.");

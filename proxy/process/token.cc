@@ -22,7 +22,7 @@ Result<Token> Token::parse(std::string_view text) {
     // How many there are, and which is at fault, but none of them.
     const bool lines = text.contains('\n');
     const bool others = !std::ranges::all_of(text, is_token_byte);
-    return fail("no token, accepted: one line of " + std::to_string(kBytesMin) + " to " +
+    return fail("no token; write one line of " + std::to_string(kBytesMin) + " to " +
                 std::to_string(kBytesMax) + " letters, digits and -._~+/=, found " +
                 (lines ? "more than one line"
                        : std::to_string(text.size()) + " characters" +

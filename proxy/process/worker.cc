@@ -321,7 +321,7 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
     if (health_checks_ != nullptr) health_checks_->use(runtime_);
     if (const auto set = resolver_->set_options(resolver_options(runtime_->config.upstream));
         !set) {
-      log::error("names are asked for as before: {}", set.error().message);
+      log::error("name servers unchanged: {}", set.error().message);
     }
     if (draining_) return;
     listeners_->set(std::move(seats));

@@ -245,7 +245,7 @@ class Rates(Access):
         encore.write_config()
         encore.signal(1)
         eventually(lambda: encore.stats()["reload_failures"] == 1, "it is refused")
-        self.assertIn('limit.0.listener: "127.0.0.1:1" is no address of a [[listen]]',
+        self.assertIn('limit.0.listener: "127.0.0.1:1" is not the address of a [[listen]]',
                       encore.output())
 
     def test_what_a_later_limit_refuses_drains_no_earlier_one(self):

@@ -337,12 +337,12 @@ class Asked(Explained):
     def test_what_cannot_be_explained_is_said(self):
         proxy = self.encore()
         for query, said in (("", "is no http(s) URL"),
-                            ("url=nonsense", '"nonsense" is no http(s) URL'),
-                            ("url=http://h/&client=x", '"x" is no address'),
-                            ("url=http://h/&listener=x", '"x" is no address of a [[listen]]'),
+                            ("url=nonsense", '"nonsense" is not an http(s) URL'),
+                            ("url=http://h/&client=x", '"x" is not an address'),
+                            ("url=http://h/&listener=x", '"x" is not the address of a [[listen]]'),
                             ("url=http://h/&header=x", '"x" is no field'),
                             ("url=http://h/&header=A:%20b%0d%0aC:%20d", "is no field"),
-                            ("url=http://h/&method=GET%20/", '"GET /" is no method'),
+                            ("url=http://h/&method=GET%20/", '"GET /" is not a method'),
                             ("url=http://h/&colour=red", "accepted: url, method, header"),
                             ("url=%zz", "a broken escape"),
                             ("url=http://h/" + "a" * 9000 + "&header=" + "X:" + "b" * 5000, "")):

@@ -353,10 +353,10 @@ class AdoptFromTest(HandoverCase):
             "it ended the response early": response(memory[:-1], **length),
             "it answers 403 Forbidden: Host ?? is not": response(
                 b"403 Forbidden\nHost \x1b\xff is not\n", status="403 Forbidden"),
-            "it states no Content-Length": response(memory, Content_Length=None),
+            "it sent no Content-Length": response(memory, Content_Length=None),
             "it has 4611686018427387904 bytes, accepted: at most 270532608, as admission.adopted"
             "_memory has it": response(b"", Content_Length=1 << 62),
-            "it sends more than it said": response(b"more", Content_Length=2),
+            "it sent more than announced": response(b"more", Content_Length=2),
             "wrong checksum": response(memory[:-1] + bytes([memory[-1] ^ 1])),
             "not a saved admission memory": response(b"<html>"),
         }
@@ -407,7 +407,7 @@ class AdoptFromTest(HandoverCase):
                 process.send_signal(order)
                 _, said = process.communicate(timeout=120)
             self.assertIn("no memory was adopted: ", said)
-            self.assertIn("/filter: told to end", said)
+            self.assertIn("/filter: stopped", said)
             self.assertEqual(0, process.returncode, said)
 
     def test_a_neighbour_under_tls_is_verified(self):

@@ -153,7 +153,7 @@ class Origins(InterceptCase):
                          f"subjectAltName=DNS:{HOST}", "-keyout", key, "-out", certificate)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
-        self.assertIn("the origin's certificate is not good: self-signed certificate",
+        self.assertIn("the origin's certificate is invalid: self-signed certificate",
                       self.refused(context))
 
     def test_the_certificate_of_another_name_is_502(self):
@@ -289,28 +289,28 @@ class Explained(InterceptCase):
             rule=[{"name": "away", "host": "away.many.example", "deny": 403}])
         port = origin.port
         for host, what in (
-                (HOST, "is decrypted: this is asked inside of it"),
-                ("bank.many.example", "goes through unread: never"),
-                ("else.example", "goes through unread: not-named"),
-                ("192.0.2.1", "goes through unread: address"),
-                ("[2001:db8::1]", "goes through unread: address"),
+                (HOST, "is decrypted: the request arrives inside it"),
+                ("bank.many.example", "passes unread: never"),
+                ("else.example", "passes unread: not-named"),
+                ("192.0.2.1", "passes unread: address"),
+                ("[2001:db8::1]", "passes unread: address"),
                 ("away.many.example", "is refused: rule-away")):
             with self.subTest(host):
                 self.assertEqual(f"{host}:{port} {what}",
                                  self.said(encore, f"https://{host}:{port}/"))
-        self.assertEqual(f"{HOST}:{plain} is refused, its port or its destination",
+        self.assertEqual(f"{HOST}:{plain} is refused by its port or destination",
                          self.said(encore, f"https://{HOST}:{plain}/"))
         self.assertEqual("", self.said(encore, f"http://{HOST}:{port}/"))
-        self.assertEqual(f"{HOST}:{port} goes through unread: there is TLS around it already",
+        self.assertEqual(f"{HOST}:{port} passes unread: the listener has TLS",
                          self.said(encore, f"https://{HOST}:{port}/",
                                    listener=f"127.0.0.1:{secure}"))
         # A client's refusals count for it alone.
         with self.assertRaises(ssl.SSLError):
             self.inside(encore, origin, self.unprepared())
         eventually(lambda: encore.metrics()["encore_intercepts_rejected_total"] == 1, "it is noted")
-        self.assertEqual(f"{HOST}:{port} goes through unread: client-rejects",
+        self.assertEqual(f"{HOST}:{port} passes unread: client-rejects",
                          self.said(encore, f"https://{HOST}:{port}/"))
-        self.assertEqual(f"{HOST}:{port} is decrypted: this is asked inside of it",
+        self.assertEqual(f"{HOST}:{port} is decrypted: the request arrives inside it",
                          self.said(encore, f"https://{HOST}:{port}/", client="127.0.0.2"))
 
     def test_the_configuration_alone_says_it_too(self):

@@ -1,4 +1,4 @@
-"""Probation: what comes waits in memory, and what is asked for again after it has left the memory is
+"""Probation: what comes waits in memory, and objects requested again after they left the memory is
 written to disk."""
 
 import signal

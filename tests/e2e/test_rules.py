@@ -492,9 +492,9 @@ class Actions(Case):
                 ('fresh = "1h"\nfresh_min = "1m"', "together with fresh_min"),
                 ('key = "digest"', "without verify"),
                 ('listener = "127.0.0.1:1"', "is no address of a [[listen]]"),
-                ('response_set = "Content-Length: 3"', "is a field of the connection's"),
+                ('response_set = "Content-Length: 3"', "is a connection field"),
                 ('request_add = "X: a\\r\\nB: c"', "has a control character"),
-                ('negative = "200=1s"', "names no status of an error"),
+                ('negative = "200=1s"', "is not an error status"),
                 ('redirect_status = 304', "is no redirection"),
                 ('key_query = "some"', "is unknown"),
                 ('fressh = "1h"', 'did you mean "fresh"')):
@@ -544,7 +544,7 @@ cache = false
         self.assertIn("answer          403 here: rule-deny-ads", text)
         text = self.explain(toml, "explain", "http://h.example/", "--client", "127.0.0.9")
         self.assertIn("rule            rule-2", text)
-        self.assertIn("key             none: nothing of it is cached", text)
+        self.assertIn("key             none: not cached", text)
         text = self.explain(toml, "--check-config", "--url", "http://h.example/")
         self.assertIn("rule            none holds", text)
         self.assertIn("over a cycle", text)

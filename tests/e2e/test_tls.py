@@ -188,7 +188,7 @@ class Names(TlsCase):
         self.assertIn("Cert Status: good", self.s_client("-status"))
         self.proxy.sections["listen"][0]["tls"] = [
             {**self.authority.pair("www.example"), "ocsp": str(staple)}]
-        self.assertIn("an OCSP response of another certificate", self.check_config())
+        self.assertIn("an OCSP response for another certificate", self.check_config())
 
     def openssl(self, *arguments):
         return self.run_client([self.authority.openssl, *arguments]).stdout.decode()
@@ -400,7 +400,7 @@ class Faults(TlsCase):
                                      between["certificate"])
         last = self.authority.chain("last.pem", between["certificate"], leaf["certificate"])
         cases = [
-            ({**self.pair, "key": other["key"]}, other["key"], "is not that of the certificate"),
+            ({**self.pair, "key": other["key"]}, other["key"], "does not match the certificate"),
             (old, old["certificate"], "has expired at"),
             ({**leaf, "certificate": wrong}, wrong, "the chain is out of order"),
             ({**leaf, "certificate": last}, last, "that of the key is certificate 2"),

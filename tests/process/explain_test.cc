@@ -72,7 +72,7 @@ TEST_CASE("a forward request is told its key, its origin and what it is sent",
   CHECK(line(text, "admission") == "second-hit");
   CHECK(line(text, "ignored") == "nothing");
   CHECK(line(text, "collapse") == "yes");
-  CHECK(line(text, "origin") == "as the URL says");
+  CHECK(line(text, "origin") == "as requested");
   CHECK(line(text, "is asked") == "GET /c?d=e HTTP/1.1");
   CHECK(text.find("Accept: text/html") != std::string::npos);
   // Hop-by-hop fields are not sent on.
@@ -103,13 +103,12 @@ TEST_CASE("the rule that holds is named, with what it changes", "[process][expla
   const std::string text = said(config, {.url = "http://a.example/images/1.png"});
   CAPTURE(text);
   CHECK(line(text, "rule") == "images");
-  CHECK(text.find("but for rule-1, which wait for the response's content_type") !=
-        std::string::npos);
+  CHECK(text.find("but for rule-1, which need the response's content_type") != std::string::npos);
   CHECK(line(text, "admission") == "always, by the rule");
   CHECK(line(text, "fresh") == "2h, by the rule");
   CHECK(line(text, "ignored") == "no-store, set-cookie");
   CHECK(line(text, "collapse") == "no");
-  CHECK(line(text, "told apart by") == "what Vary names, x-device");
+  CHECK(line(text, "told apart by") == "Vary, x-device");
   CHECK(line(text, "origin").find("a.example") == 0);
   CHECK(line(text, "origin").find("127.0.0.1:8080") != std::string::npos);
   CHECK(line(said(config, {.url = "http://a.example/other"}), "rule") == "none holds");
@@ -134,7 +133,7 @@ TEST_CASE("an https URL is told by which CONNECT it comes", "[process][explain]"
     return line(said(forwarding(), {.url = url}), "connect");
   };
   CHECK(connect("https://A.example/") ==
-        "a.example:443 goes through unread: [intercept] has no hosts");
+        "a.example:443 passes unread: [intercept] has no hosts");
   CHECK(connect("https://a.example:9443/").starts_with("a.example:9443 is refused"));
   CHECK(connect("https://[2001:db8::1]:8443/x").starts_with("[2001:db8::1]:8443 "));
   CHECK(connect("http://a.example/") == "none");

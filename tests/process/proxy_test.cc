@@ -147,7 +147,7 @@ TEST_CASE("a reload that cannot be taken over changes nothing", "[process][proxy
   more.cache.collapse = !before.cache.collapse;
   const auto refused = site.proxy().reload(more);
   REQUIRE_FALSE(refused.has_value());
-  CHECK(refused.error().message == "a restart is needed for so much cache.memory");
+  CHECK(refused.error().message == "cache.memory this large needs a restart");
   CHECK(site.proxy().config() == before);
 
   config::Config unreadable = before;

@@ -211,8 +211,8 @@ TEST_CASE("a coding that has no room for one encoder is worth a note", "[server]
   StartCheck check = check_start(config);
   CHECK(check.faults.empty());
   CHECK(check.notes ==
-        std::vector<std::string>{"compression.memory is 2MiB: nothing is sent in zstd, which takes "
-                                 "2.5MiB for each response under way"});
+        std::vector<std::string>{"compression.memory is 2MiB: nothing is sent in zstd, which needs "
+                                 "2.5MiB per response in progress"});
   config.compression.codings = {"gzip", "br"};
   CHECK(check_start(config).notes.empty());
   config.compression.br_level = 4;

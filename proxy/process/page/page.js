@@ -309,7 +309,7 @@ function showIntercept({stats}) {
   if (intercept === undefined) return;
   const refused = intercept.rejected_newest;
   put('intercept-note', refused.length === 0 ? 'No client has refused the certificate.'
-    : `${number(intercept.rejected_pairs)} pairs of a client and a host go through unread, for the client refused the certificate.`);
+    : `${number(intercept.rejected_pairs)} pairs of a client and a host pass unread, because the client refused the certificate.`);
   $('intercept-scroll').hidden = refused.length === 0;
   $('intercept-clear').disabled = refused.length === 0;
   fill($('intercept').tBodies[0], refused, interceptRow, (tr, each) => {
