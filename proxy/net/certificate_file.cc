@@ -73,7 +73,7 @@ Result<std::vector<OpenSsl<X509>>> read_certificates(const std::string& file) {
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
   if (!at_end) return fail("certificate " + ordinal(certificates.size() + 1) + " is damaged");
-  if (certificates.empty()) return fail("no certificate in it, accepted: PEM, leaf first");
+  if (certificates.empty()) return fail("contains no certificate, accepted: PEM, leaf first");
   return certificates;
 }
 
@@ -87,8 +87,8 @@ Result<OpenSsl<EVP_PKEY>> read_private_key(const std::string& file) {
   OPENSSL_cleanse(text->data(), text->size());
   ERR_clear_error();
   if (key == nullptr) {
-    return fail(is_locked ? "a key that is locked by a password, accepted: one that is not"
-                          : "no private key in it, accepted: PEM");
+    return fail(is_locked ? "the key has a password, accepted: a key without one"
+                          : "contains no private key, accepted: PEM");
   }
   return key;
 }

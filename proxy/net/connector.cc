@@ -149,7 +149,7 @@ class Connector::Attempt final : public StreamHandler {
     const std::string text =
         tunnel_request(owner_.options_.tunnel_to, owner_.options_.tunnel_fields);
     const ssize_t sent = syscalls.send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL);
-    if (sent != static_cast<ssize_t>(text.size())) return tunnel_failed("takes no request");
+    if (sent != static_cast<ssize_t>(text.size())) return tunnel_failed("accepts no request");
     event_.remove();
     event_.assign(owner_.loop_.base(), socket_.get(), EV_READ | EV_PERSIST, &Attempt::on_answer,
                   this);
@@ -174,7 +174,7 @@ class Connector::Attempt final : public StreamHandler {
       return tunnel_failed("ends the connection");
     }
     if (end == std::string::npos) {
-      if (answer_.size() > kAnswerBytesMax) tunnel_failed("answers at too great a length");
+      if (answer_.size() > kAnswerBytesMax) tunnel_failed("sends too long a response");
       return;
     }
     if (!opens_tunnel(answer_)) {

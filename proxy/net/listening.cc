@@ -48,7 +48,7 @@ Result<void> refuse(const std::string& path) {
     case Found::kInUse:
       return failed(path, EADDRINUSE);
     case Found::kNoSocket:
-      return fail("cannot listen on unix:" + path + ": a file that is no socket is there");
+      return fail("cannot listen on unix:" + path + ": the file exists and is not a socket");
   }
   return {};
 }

@@ -27,8 +27,8 @@ using Answer = std::expected<Resolved, ResolveFailure>;
 
 ResolveFailure failure_of(ResolveOutcome outcome, std::string_view host) {
   constexpr std::string_view kWhy[] = {
-      "no such name",    "the name server does not answer", "the name server failed or refused",
-      "not a host name", "too many lookups are under way",  "no descriptors left"};
+      "no such name",    "the name server does not respond", "the name server failed or refused",
+      "not a host name", "too many lookups are in progress", "no file descriptors left"};
   return {outcome, std::string(host) + ": " + std::string(kWhy[static_cast<std::size_t>(outcome)])};
 }
 

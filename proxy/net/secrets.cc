@@ -82,13 +82,13 @@ Result<void> check_password_hash(std::string_view hash) {
       kMethods, [hash](const Method& each) { return hash.starts_with(each.begin); });
   if (method == kMethods.end()) {
     return fail(
-        "is hashed by a method that is weak or not known; accepted: bcrypt ($2b$, $2y$), "
-        "yescrypt ($y$) or SHA-512 ($6$)");
+        "has a weak or unknown hash; accepted: bcrypt ($2b$, $2y$), yescrypt ($y$) or SHA-512 "
+        "($6$)");
   }
   const std::size_t last = hash.rfind('$');
   const std::string text(hash);
   const bool known = ::crypt_checksalt(text.c_str()) == CRYPT_SALT_OK;
-  if (!known || hash.size() - last - 1 != method->last) return fail("is no whole hash");
+  if (!known || hash.size() - last - 1 != method->last) return fail("is not a complete hash");
   return {};
 }
 

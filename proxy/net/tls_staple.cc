@@ -31,14 +31,14 @@ Result<WallTime> staple_end(const std::string& der, const X509* certificate, Wal
   const auto* at = reinterpret_cast<const unsigned char*>(der.data());
   const Response response(d2i_OCSP_RESPONSE(nullptr, &at, static_cast<long>(der.size())),
                           &OCSP_RESPONSE_free);
-  if (response == nullptr) return fail("no OCSP response, accepted: one in DER");
+  if (response == nullptr) return fail("not an OCSP response, accepted: DER");
   if (OCSP_response_status(response.get()) != OCSP_RESPONSE_STATUS_SUCCESSFUL) {
-    return fail("an OCSP response without an answer");
+    return fail("an OCSP response without a status");
   }
   const Basic basic(OCSP_response_get1_basic(response.get()), &OCSP_BASICRESP_free);
   OCSP_SINGLERESP* const single =
       basic == nullptr ? nullptr : find_single(basic.get(), X509_get0_serialNumber(certificate));
-  if (single == nullptr) return fail("an OCSP response of another certificate");
+  if (single == nullptr) return fail("an OCSP response for another certificate");
   ASN1_GENERALIZEDTIME* next = nullptr;
   const int status = OCSP_single_get0_status(single, nullptr, nullptr, nullptr, &next);
   if (status != V_OCSP_CERTSTATUS_GOOD) {

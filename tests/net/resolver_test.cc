@@ -163,7 +163,7 @@ TEST_CASE("each way in which DNS fails has its outcome", "[net][resolver]") {
   const auto silent = a.ask("silent.test");
   REQUIRE_FALSE(silent.has_value());
   CHECK(silent.error().outcome == ResolveOutcome::kTimeout);
-  CHECK(silent.error().message == "silent.test: the name server does not answer");
+  CHECK(silent.error().message == "silent.test: the name server does not respond");
 }
 
 TEST_CASE("one family's silence does not hold up the other", "[net][resolver]") {
@@ -503,7 +503,8 @@ TEST_CASE("lookups under way are limited in all and for a client", "[net][resolv
   dead.start("a.dead.test", first);
   dead.start("b.dead.test", neighbour);
   CHECK(a.ask("one.test", first).error().outcome == ResolveOutcome::kLimit);
-  CHECK(a.ask("one.test", neighbour).error().message == "one.test: too many lookups are under way");
+  CHECK(a.ask("one.test", neighbour).error().message ==
+        "one.test: too many lookups are in progress");
   // To wait for what others asked for costs nothing.
   dead.start("c.dead.test", other);
   dead.start("c.dead.test", first);
