@@ -35,9 +35,9 @@ publish::Answer find_answer(publish::Resources* published, const RequestContext&
     return authority_answer(*runtime.interception);
   }
   if (!runtime.may_have_published(request.client)) {
-    return refusal(403, "403 Forbidden\nNot for this client; see filters.allow_clients.\n");
+    return refusal(403, "403 Forbidden\nThis client is not in filters.allow_clients.\n");
   }
-  if (published == nullptr) return refusal(404, "404 Not Found\nNothing is published here.\n");
+  if (published == nullptr) return refusal(404, "404 Not Found\nNo filter is published here.\n");
   if (runtime.squid_digest && request.target.path == kSquidDigestPath) {
     return published->answer(request.head, {}, "/resident.digest", now);
   }

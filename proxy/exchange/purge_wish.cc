@@ -113,8 +113,8 @@ Result<void> check_is_read(const RequestContext& request, std::string_view purge
            http::equals_ignoring_case(name, other_name(wanted));
   });
   if (is_read) return {};
-  return fail("tag-field-not-read: tags are not read from " + std::string(wanted) + "; add \"" +
-              std::string(wanted) + "\" to cache.tag_fields");
+  return fail("tag-field-not-read: cache.tag_fields does not have " + std::string(wanted) +
+              "; add \"" + std::string(wanted) + "\" to cache.tag_fields");
 }
 
 void add_tags_of(const RequestContext& request, const TagField& field,
