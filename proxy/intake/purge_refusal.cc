@@ -30,7 +30,7 @@ void note_refused_purge(const Runtime& runtime, WorkerStats& stats, const Listen
     stats.purges_refused.add();
     const bool is_closed = listen.purge_clients.empty();
     if (!told.is_first(name + (is_closed ? " purge" : " purge-client"))) return;
-    log::warn("listen {}: {} of {} is refused with 403, nothing was purged: {}; {}", name,
+    log::warn("listen {}: {} of {} was refused with 403, nothing was purged: {}; {}", name,
               head.method_text, client.to_string(),
               is_closed ? "listen.purge_clients names nobody (listen.purge_to_origin passes purges "
                           "on to the origin)"

@@ -12,7 +12,7 @@
 namespace encore::server {
 namespace {
 
-constexpr std::string_view kNotAccepted = "The request is not accepted.";
+constexpr std::string_view kNotAccepted = "The request was refused.";
 
 Refusal bad_request(int status, std::string_view detail, std::string_view text) {
   return {.status = status, .detail = detail, .text = text};
@@ -33,7 +33,7 @@ Refusal request_timeout() {
 }
 
 Refusal unfinished_heads() {
-  return bad_request(408, "unfinished-heads", "Too many requests do not end.");
+  return bad_request(408, "unfinished-heads", "Too many requests are unfinished.");
 }
 
 Refusal refused_by(const ViewFault& fault) {
@@ -69,16 +69,16 @@ Refusal moved_to_https(std::uint32_t port, const http::RequestHead& head,
   fields.append(target.form == http::TargetForm::kAsterisk ? "/" : target.path);
   if (target.has_query) fields.append("?").append(target.query);
   const bool plain = head.method == http::Method::kGet || head.method == http::Method::kHead;
-  Refusal refusal = denied(plain ? 301 : 308, "redirect-https", "The same is to be had by https.");
+  Refusal refusal = denied(plain ? 301 : 308, "redirect-https", "Use https for this URL.");
   refusal.fields = fields + "\r\n";
   return refusal;
 }
 
 Refusal login_needed(http::FieldId field, Credential sent, std::string_view challenge) {
   const bool by_proxy = field == http::FieldId::kProxyAuthorization;
-  Refusal refusal = denied(by_proxy ? 407 : 401,
-                           sent == Credential::kWrong ? "wrong-credentials" : "no-credentials",
-                           "Credentials are needed.");
+  Refusal refusal =
+      denied(by_proxy ? 407 : 401,
+             sent == Credential::kWrong ? "wrong-credentials" : "no-credentials", "Log in.");
   refusal.fields = challenge;
   refusal.further = Refusal::Further::kMayStay;
   return refusal;
@@ -89,14 +89,14 @@ Refusal no_login_inside() {
 }
 
 Refusal logins_busy() {
-  Refusal refusal = denied(503, "logins-busy", "Too many log in.");
+  Refusal refusal = denied(503, "logins-busy", "Too many logins are being checked.");
   refusal.fields = "Retry-After: 1\r\n";
   return refusal;
 }
 
 Refusal too_many(std::string_view detail, Nanoseconds wait, Refusal::Further further) {
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait).count();
-  Refusal refusal = denied(429, detail, "There are too many requests.");
+  Refusal refusal = denied(429, detail, "Too many requests.");
   refusal.fields = "Retry-After: " + std::to_string(std::max<std::int64_t>(seconds, 1)) + "\r\n";
   refusal.further = further;
   return refusal;

@@ -83,8 +83,7 @@ TEST_CASE("the response says what the listener lets it say", "[intake][refusal]"
             std::to_string(denied.body.size()) +
             "\r\nCache-Status: encore; detail=connect-port\r\n"
             "X-Request-Id: id-1\r\n");
-  CHECK(
-      denied.body.starts_with("403 Forbidden\nThe request is not accepted. Reason: connect-port"));
+  CHECK(denied.body.starts_with("403 Forbidden\nThe request was refused. Reason: connect-port"));
   CHECK(denied.body.contains("forward.connect_ports"));
   // Clients of reverse listeners learn nothing of the configuration.
   listener.mode = config::Mode::kReverse;
