@@ -43,7 +43,7 @@ std::string_view type_of(std::string_view ending) {
 
 Result<std::string> read_file(const fs::path& path) {
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) return fail(path.string() + ": is no file");
+  if (!fs::is_regular_file(path, error)) return fail(path.string() + ": is not a file");
   std::ifstream file(path, std::ios::binary);
   std::string text;
   text.resize(kErrorPageBytesMax + 1);
@@ -51,7 +51,8 @@ Result<std::string> read_file(const fs::path& path) {
   if (file.bad() || (!file && !file.eof())) return fail(path.string() + ": cannot be read");
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > kErrorPageBytesMax) {
-    return fail(path.string() + ": has more than " + std::to_string(kErrorPageBytesMax) + " bytes");
+    return fail(path.string() + ": is larger than " + std::to_string(kErrorPageBytesMax) +
+                " bytes");
   }
   return text;
 }

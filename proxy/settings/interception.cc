@@ -139,10 +139,10 @@ void Interception::note_reject(const net::Address& client, std::string_view host
                                       .longest = intercept_.reject_memory});
   if (!pause) return;
   const bool splices = intercept_.on_client_reject == config::ClientReject::kSplice;
-  log::info("{} does not take our certificate for {}, or asks nothing behind it: {}",
+  log::info("{} does not accept our certificate for {}, or sends no request after it: {}",
             client.ip_string(), host,
-            splices ? "goes through unread for " + format_duration(*pause)
-                    : "fails, for on_client_reject says so");
+            splices ? "passes unread for " + format_duration(*pause)
+                    : "its connections fail (on_client_reject)");
 }
 
 bool Interception::note_doubt(const net::Address& client, std::string_view host,

@@ -114,9 +114,9 @@ TEST_CASE("a file of users says which line is wrong, and not what is in it",
     const std::string said = files.fault(good + "bob:" + weak);
     CHECK(said.starts_with(":2: is hashed by a method that is weak"));
   }
-  CHECK(files.fault("ann:" + kBcrypt.substr(0, 59)) == ":1: is no whole hash");
-  CHECK(files.fault("ann:" + kBcrypt + " ") == ":1: is no whole hash");
-  CHECK(files.fault("ann:$2y$04$") == ":1: is no whole hash");
+  CHECK(files.fault("ann:" + kBcrypt.substr(0, 59)) == ":1: is not a complete hash");
+  CHECK(files.fault("ann:" + kBcrypt + " ") == ":1: is not a complete hash");
+  CHECK(files.fault("ann:$2y$04$") == ":1: is not a complete hash");
   CHECK_FALSE(Credentials::load("/no/such/file", "").has_value());
 }
 
