@@ -170,7 +170,7 @@ void Fetch::send_request() {
       fail_later({.status = 411,
                   .outcome = Outcome::kBadRequest,
                   .detail = "length-required",
-                  .why = "The server speaks HTTP/1.0: send the content with its length."});
+                  .why = "The server speaks HTTP/1.0: send a Content-Length."});
       return;
     }
     options.length = writer_.gathered_bytes();
@@ -316,7 +316,7 @@ void Fetch::check_timeouts(MonotonicTime now) {
       // While the client still sends its body, the wait is for the client.
       if (writer_.waits_for_client()) return;
       if (is_answer_overdue(request_->runtime->config, now - since_) &&
-          !try_again(AttemptFailure::kSilent, "does not answer")) {
+          !try_again(AttemptFailure::kSilent, "does not respond")) {
         fail({504, Outcome::kOriginTimeout, "response-timeout"});
       }
       return;

@@ -443,7 +443,7 @@ void OriginLink::on_connected(
                           "connect-" + std::string(to_string(error.outcome))};
   if (error.outcome == net::ConnectOutcome::kTlsVerify) {
     failure.detail = to_string(error.outcome);
-    failure.why = "the origin's certificate is not good: " + error.certificate_fault;
+    failure.why = "the origin's certificate is invalid: " + error.certificate_fault;
   }
   if (is_own_want(error.os_error)) {
     warn(error.message);

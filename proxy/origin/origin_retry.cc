@@ -116,7 +116,7 @@ void OriginLink::note_failure(const Attempt& attempt) {
       !attempt.answered && request_.route->group().note_failure(*server_, services_.loop.now());
   if (aside) services_.stats.origins_set_aside.add();
   const std::string why(attempt.why);
-  if (aside || !connected) warn(aside ? why + "; it is set aside" : why);
+  if (aside || !connected) warn(aside ? why + "; it is ejected" : why);
 }
 
 ServerTally OriginLink::tally() const {
@@ -127,7 +127,7 @@ void OriginLink::note_answer() {
   if (server_ == nullptr || !request_.route->group().note_answer(*server_, services_.loop.now())) {
     return;
   }
-  log::info("origin {}: answers again", server_->url);
+  log::info("origin {}: responds again", server_->url);
 }
 
 // Another server of the origin, if there is one that was not tried. If the present one may be asked
