@@ -117,13 +117,13 @@ class Everything(Case):
             self.assertLessEqual(used, known, name)
 
     def test_the_reference_lists_every_series(self):
-        """The table of docs/METRICS.md is what the page says, word for word."""
+        """The list of docs/METRICS.md is what /metrics says, word for word."""
         document = (ROOT / "docs" / "METRICS.md").read_text()
-        listed = re.findall(r"^\| `encore_(\w+)` \| (\w+) \| (.*?) \| (.*) \|$", document, re.M)
-        said = [(name.removeprefix("encore_"), kind, ", ".join(f"`{each}`" for each in labels) or "-",
-                 meaning.replace("|", "\\|"))
+        listed = re.findall(r"^- `encore_(\w+)` \((\w+)(?:; (.*?))?\): (.*)$", document, re.M)
+        said = [(name.removeprefix("encore_"), kind, ", ".join(f"`{each}`" for each in labels), meaning)
                 for name, (kind, meaning, labels) in families(self.text).items()]
-        lines = ["| `encore_{}` | {} | {} | {} |".format(*each) for each in said]
+        lines = [f"- `encore_{name}` ({kind}{'; ' if labels else ''}{labels}): {meaning}"
+                 for name, kind, labels, meaning in said]
         missing = [line for each, line in zip(said, lines) if each not in listed]
         self.assertEqual([], missing, "lines that the document has not")
         self.assertEqual([], [each for each in listed if each not in said], "lines that are too many")
