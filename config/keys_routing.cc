@@ -283,7 +283,7 @@ constexpr std::array kUpstreamKeys = {
     bound<&Upstream::dns_lookups_per_client>(
         {.name = "dns_lookups_per_client",
          .kind = Kind::kInteger,
-         .doc = "Of these, those begun by one client through forward listeners.",
+         .doc = "Lookups in progress for one client through forward listeners.",
          .range = {.min = 1, .max = 65536}}),
 };
 
