@@ -54,7 +54,7 @@ struct KernelCounters {
   X(settled, "Dropped entries that did not fill a disk.")                          \
   X(settled_visited, "Dropped entries that were hit on disk and did not fill it.") \
   X(replaced, "Entries on disk replaced by the same variant.")                     \
-  X(invalidations, "entries invalidated, removed or purged")                       \
+  X(invalidations, "Entries on disk invalidated, removed or purged.")              \
   X(loaded, "Entries found on disk at the start.")                                 \
   X(stored_alone, "Entries stored on disk only.")                                  \
   X(parts_placed, "Records placed for parts of large bodies.")                     \

@@ -110,20 +110,20 @@ TEST_CASE("encore ca create signs for what the configuration names", "[ca][cli]"
   CHECK(Authority::load(directory / "1/ca.crt", directory / "1/ca.key")->permitted() ==
         std::vector<std::string>{"a.example", "b.example", "c.example"});
   write_text(config, "[intercept]\nhosts = [\"*\"]\nany_host = true\n");
-  check_refused(create("2", ""), "intercept.hosts has \"*\", for which --any-host is needed");
+  check_refused(create("2", ""), "intercept.hosts has \"*\", which needs --any-host");
   REQUIRE(create("2", " --any-host").exit_code == 0);
   CHECK(Authority::load(directory / "2/ca.crt", directory / "2/ca.key")->permits("x.example"));
   write_text(config, "[intercept]\nhost = []\n");
   check_refused(create("3", ""), "intercept.host: unknown key");
   write_text(config, "");
-  check_refused(create("3", ""), "no host is named");
+  check_refused(create("3", ""), "no host; add --host NAME");
   CHECK_FALSE(is_there(directory / "3"));
 }
 
 TEST_CASE("Names that no authority signs for are refused", "[ca][cli]") {
   const TemporaryDirectory directory;
   const std::string line = "create --out " + directory.path();
-  check_refused(run(line), "no host is named");
+  check_refused(run(line), "no host; add --host NAME");
   check_refused(run(line + " --host 127.0.0.1"), "is an address");
   check_refused(run(line + " --host *"), "--any-host for all");
   check_refused(run(line + " --host a/b"), "is not a host");
@@ -175,7 +175,7 @@ TEST_CASE("encore ca show --install names the file and the hosts", "[ca][cli]") 
     CHECK(ran.out.find(file) != std::string::npos);
     CHECK(ran.out.find("PRIVATE") == std::string::npos);
   }
-  check_refused(run("show"), "no certificate is named");
+  check_refused(run("show"), "no certificate; add CERT");
   check_refused(run("show " + (directory / "ca.key")), "ca.key: holds no certificate");
 }
 

@@ -94,7 +94,7 @@ TEST_CASE("Disks of one path are refused by both names", "[config][disk]") {
   CHECK(faults("", other).empty());
   other.emplace_back("log.access=/a/bb");
   CHECK(faults("", other) ==
-        "--set disk.1.path: \"/a/bb\" is taken by log.access; accepted: a file or device of its "
+        "--set disk.1.path: \"/a/bb\" is used by log.access; accepted: a file or device of its "
         "own");
 }
 

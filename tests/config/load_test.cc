@@ -193,8 +193,8 @@ TEST_CASE("Bad values are refused", "[config]") {
           "\"second-hit\""},
       Row{"[admission]\npolicy = \"probation\"\nhash = \"siphash\"\n[[disk]]\npath = \"d\"\nsize = "
           "\"1GiB\"",
-          "3:8: admission.hash: \"siphash\" with \"probation\", which learns keys whose text is "
-          "gone; accepted: \"xxh3\""},
+          "3:8: admission.hash: \"siphash\" with \"probation\", which hashes keys by xxh3 only; "
+          "accepted: \"xxh3\""},
       Row{"[admission]\npolicy = \"probation\"\nrefresh = false\n[[disk]]\npath = \"d\"\nsize = "
           "\"1GiB\"",
           "3:11: admission.refresh: false with \"probation\"; accepted: true"},
@@ -319,10 +319,10 @@ TEST_CASE("A bad --set is refused by its own name", "[config][set]") {
 
 TEST_CASE("Addresses are not taken twice", "[config]") {
   CHECK(faults("", {"admin.address=127.0.0.1:3128"}) ==
-        "--set admin.address: \"127.0.0.1:3128\" is taken by listen.0.address; "
+        "--set admin.address: \"127.0.0.1:3128\" is used by listen.0.address; "
         "accepted: an address of its own");
   CHECK(faults("[[listen]]\naddress = \"[::]:80\"\n[[listen]]\naddress = \"*:80\"\n") ==
-        "encore.toml:4:11: listen.1.address: \"*:80\" is taken by listen.0.address; accepted: an "
+        "encore.toml:4:11: listen.1.address: \"*:80\" is used by listen.0.address; accepted: an "
         "address of its own");
   CHECK(faults("", {"listen.0.address=127.0.0.1:0", "admin.address=127.0.0.1:0"}).empty());
 }

@@ -34,8 +34,8 @@ TEST_CASE("what is no format says where", "[config][log]") {
     REQUIRE_FALSE(parsed.has_value());
     return parsed.error().message;
   };
-  CHECK(fault("") == "is no format");
-  CHECK(fault("xml") == "is no format");
+  CHECK(fault("") == "is not a format");
+  CHECK(fault("xml") == "is not a format");
   CHECK(fault("%%") == "has no directive");
   CHECK(fault("%h %Z %u").ends_with("at \"%Z %u\""));
   CHECK(fault("%h %").ends_with("at \"%\""));

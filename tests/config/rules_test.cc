@@ -115,7 +115,7 @@ TEST_CASE("the report names rules behind one that holds for all", "[config][rule
 }
 
 TEST_CASE("a purge_to_origin beside purge_clients is noted", "[config]") {
-  const std::string note = "purge_to_origin is without effect";
+  const std::string note = "purge_to_origin has no effect";
   CHECK(check_report(good("[[listen]]\npurge_to_origin = true\npurge_clients = [\"::1\"]\n"), 1)
             .contains(note));
   CHECK_FALSE(check_report(good("[[listen]]\npurge_to_origin = true\n"), 1).contains(note));
@@ -132,8 +132,8 @@ TEST_CASE("client_cache_control is a list of directives", "[config][rules]") {
   };
   CHECK(said("max-age=1h").contains("\"max-age=1h\" has max-age without a number of seconds;"));
   CHECK(said("public, s-maxage").contains("has s-maxage without a number of seconds;"));
-  CHECK(said("public; max-age=1").contains("has \"public; max-age=1\", which is no directive;"));
-  CHECK(said("Cache-Control: public").contains("which is no directive;"));
+  CHECK(said("public; max-age=1").contains("has \"public; max-age=1\", which is not a directive;"));
+  CHECK(said("Cache-Control: public").contains("which is not a directive;"));
 }
 
 TEST_CASE("origins that no listener serves are noted", "[config]") {
@@ -148,7 +148,8 @@ TEST_CASE("origins that no listener serves are noted", "[config]") {
 TEST_CASE("a listener that is none is refused beside those that there are", "[config][rules]") {
   CHECK(fault("[[listen]]\naddress = \"*:80\"\n[[listen]]\naddress = \"unix:/a\"\n"
               "[[rule]]\nlistener = \"127.0.0.1:80\"\n") ==
-        "t.toml:6:12: rule.0.listener: \"127.0.0.1:80\" is no address of a [[listen]]; accepted: "
+        "t.toml:6:12: rule.0.listener: \"127.0.0.1:80\" is not the address of a [[listen]]; "
+        "accepted: "
         "\"*:80\", \"unix:/a\"");
 }
 

@@ -106,9 +106,9 @@ TEST_CASE("The report says what is simulated, and whether the sample is too smal
   const std::string report = check_report(*loaded({"shadow.policies=always,never"}), 1);
   CHECK(report.find("2 simulated caches on 1 key in 64, of a cache of 256MiB") !=
         std::string::npos);
-  CHECK(report.find("smaller shadow.sample") == std::string::npos);
+  CHECK(report.find("lower shadow.sample") == std::string::npos);
   CHECK(check_report(*loaded({"shadow.policies=always", "cache.memory=8MiB"}), 1)
-            .find("smaller shadow.sample") != std::string::npos);
+            .find("lower shadow.sample") != std::string::npos);
 }
 
 }  // namespace encore::config

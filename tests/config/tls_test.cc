@@ -55,7 +55,7 @@ TEST_CASE("what is no list of tables is said to be none", "[config][tls]") {
       "\"FILE\"}], the last key as needed";
   for (const auto& [written, wrong] :
        {std::pair<std::string, std::string>{"{certificate = \"a\", key = \"b\"}",
-                                            "{certificate = \"a\", key = \"b\"} is no list"},
+                                            "{certificate = \"a\", key = \"b\"} is not a list"},
         {"[\"file\"]", "\"file\" is not a table"},
         {"[{certificate = \"a\"}, 1]", "the list has an element that is not a table"},
         {"{certificate = 1}", "a table, not a list of them"},

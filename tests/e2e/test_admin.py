@@ -229,7 +229,7 @@ class Access(Case):
             return text
         self.assertRegex(command("status", status=0), r"state +\S+ ready")
         self.assertIn("remembered ", command("explain", "http://a.example/", status=0))
-        self.assertIn("No host is decrypted", command("intercept", "list", status=1))
+        self.assertIn("no host is decrypted", command("intercept", "list", status=1))
         encore.stop()
         self.assertFalse(path.exists())
         self.assertIn(f"unix:{path} /api/status: ", command("status", status=1))

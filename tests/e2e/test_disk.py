@@ -66,7 +66,7 @@ class Disk(Case):
         said = field(get(encore.port, origin.url("/before")), "Cache-Status")
         self.assertIn("second-request", said)
         encore.stop()
-        self.assertIn("state not saved", encore.output())
+        self.assertIn("cannot save the state", encore.output())
         self.assertEqual(saved, {f: f.read_bytes() for f in state.rglob("*") if f.is_file()})
 
     def test_a_full_disk_at_the_start_is_no_reason_not_to_start(self):
@@ -130,7 +130,7 @@ class Killed(Case):
         encore.expect_exit = 0
         encore.start()
         self.assertEqual(b"page", get(encore.port, origin.url("/after")).body)
-        self.assertNotIn("starting with nothing remembered", encore.output())
+        self.assertNotIn("starting with an empty filter", encore.output())
 
 
 class Reloads(Case):

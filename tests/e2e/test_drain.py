@@ -29,7 +29,7 @@ class Drain(HalfwayCase):
             encore.expect_exit = 1
             encore.signal(second)
             self.assertEqual(1, encore.wait_for_exit())
-            self.assertIn("while draining: ends without waiting", encore.output())
+            self.assertIn("while draining: exits immediately", encore.output())
             with self.assertRaises(NoResponse):
                 client.read_exactly(100_000)
 

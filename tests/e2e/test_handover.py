@@ -349,7 +349,7 @@ class AdoptFromTest(HandoverCase):
         answers = {
             "it answers 404 Not Found": response(b"no", status="404 Not Found"),
             "it answers 302 Found": response(status="302 Found", Location="http://127.0.0.1:1/"),
-            "it answers no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
+            "its response is not HTTP": b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
             "it ended the response early": response(memory[:-1], **length),
             "it answers 403 Forbidden: Host ?? is not": response(
                 b"403 Forbidden\nHost \x1b\xff is not\n", status="403 Forbidden"),
@@ -367,7 +367,7 @@ class AdoptFromTest(HandoverCase):
             hostile = Origin(self, {"/filter": serve})
             cold = self.node(arguments=["--adopt-from", hostile.url("").rstrip("/")])
             with self.subTest(said):
-                self.assertRegex(cold.output(), "no memory was adopted: .*" + re.escape(said))
+                self.assertRegex(cold.output(), "no filter was adopted: .*" + re.escape(said))
                 self.assertIn("first-request", self.ask_all(cold, [0])[0])
                 self.assertEqual(f"Bearer {TOKEN}",
                                  dict(hostile.last().fields)["authorization"])
@@ -383,7 +383,7 @@ class AdoptFromTest(HandoverCase):
 
     def test_a_neighbour_that_is_not_there_is_a_warning(self):
         cold = self.node(arguments=["--adopt-from", "http://127.0.0.1:1"])
-        self.assertIn("no memory was adopted: http://127.0.0.1:1/filter: ", cold.output())
+        self.assertIn("no filter was adopted: http://127.0.0.1:1/filter: ", cold.output())
         self.assertIn("first-request", self.ask_all(cold, [0])[0])
 
     def test_an_order_to_end_does_not_wait_for_a_neighbour(self):
@@ -406,7 +406,7 @@ class AdoptFromTest(HandoverCase):
                 self.assertTrue(asked.wait(60))
                 process.send_signal(order)
                 _, said = process.communicate(timeout=120)
-            self.assertIn("no memory was adopted: ", said)
+            self.assertIn("no filter was adopted: ", said)
             self.assertIn("/filter: stopped", said)
             self.assertEqual(0, process.returncode, said)
 
@@ -418,7 +418,7 @@ class AdoptFromTest(HandoverCase):
                             tls=authority.server_context("127.0.0.1"))
         arguments = ["--adopt-from", terminator.url("").rstrip("/")]
         cold = self.node(arguments=arguments)
-        self.assertIn("no memory was adopted: https://", cold.output())
+        self.assertIn("no filter was adopted: https://", cold.output())
         trusting = self.node(arguments=arguments,
                              upstream={"tls_ca_file": str(authority.certificate)})
         self.assert_stored_at_first(trusting)

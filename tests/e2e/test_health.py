@@ -56,8 +56,8 @@ class Health(ConnectionCase):
             self.assertEqual(200, ask(encore.port, f"/then/{number}").status)
         self.assertEqual(before + 5, self.asked(one))
         said = encore.output()
-        self.assertEqual(1, said.count(f"{one.authority}: is down"), said)
-        self.assertEqual(1, said.count(f"{one.authority}: is up again"), said)
+        self.assertEqual(1, said.count(f"{one.authority}: down"), said)
+        self.assertEqual(1, said.count(f"{one.authority}: up again"), said)
         self.assertEqual(0, said.count(two.authority), said)
 
     def test_one_worker_asks_for_all(self):

@@ -132,7 +132,7 @@ class Interrupted(Case):
                 report = self.report(*arguments)
                 self.assertEqual([], report["rows"])
                 self.assertNotIn("paste", report)
-                self.assertIn(f" {REQUESTS} requests had been read", " ".join(report["notes"]))
+                self.assertIn(f" {REQUESTS} requests of the trace were read", " ".join(report["notes"]))
 
     def test_each_form_of_a_trace_ends_at_its_last_whole_record(self):
         record = b"".join(n.to_bytes(4, "big") for n in range(1, 20_001))

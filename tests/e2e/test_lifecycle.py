@@ -209,7 +209,7 @@ class Lifecycle(HalfwayCase):
     def test_a_reload_to_more_memory_than_can_be_addressed_is_refused(self):
         encore = self.encore()
         self.reload_memory(encore, "1TiB")
-        eventually(lambda: "for so much cache.memory" in encore.output(), "the refusal is told")
+        eventually(lambda: "cache.memory this large needs a restart" in encore.output(), "the refusal is told")
         self.assertEqual(64 << 20, encore.metrics()["encore_cache_capacity_bytes"])
 
     @staticmethod

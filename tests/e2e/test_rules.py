@@ -487,15 +487,15 @@ class Actions(Case):
                 ('host = "a b"', "rule.0.host"),
                 ('ignore = ["everything"]', '"everything" is unknown; accepted: '),
                 ('admission = "second-hit"\n[admission]\npolicy = "always"', "needs the filter"),
-                ('content_type = "text/*"\ndeny = 403', "comes before the response"),
+                ('content_type = "text/*"\ndeny = 403', "applies before the response"),
                 ('deny = 403\nredirect = "/x"', "together with another answer"),
                 ('fresh = "1h"\nfresh_min = "1m"', "together with fresh_min"),
                 ('key = "digest"', "without verify"),
-                ('listener = "127.0.0.1:1"', "is no address of a [[listen]]"),
+                ('listener = "127.0.0.1:1"', "is not the address of a [[listen]]"),
                 ('response_set = "Content-Length: 3"', "is a connection field"),
                 ('request_add = "X: a\\r\\nB: c"', "has a control character"),
                 ('negative = "200=1s"', "is not an error status"),
-                ('redirect_status = 304', "is no redirection"),
+                ('redirect_status = 304', "is not a redirection"),
                 ('key_query = "some"', "is unknown"),
                 ('fressh = "1h"', 'did you mean "fresh"')):
             with self.subTest(text):
@@ -548,8 +548,8 @@ cache = false
         text = self.explain(toml, "--check-config", "--url", "http://h.example/")
         self.assertIn("rule            none holds", text)
         self.assertIn("over a cycle", text)
-        self.assertIn("is no http(s) URL", self.explain(toml, "explain", "nonsense", status=2))
-        self.assertIn("is no address", self.explain(toml, "explain", "http://h/", "--client", "x",
+        self.assertIn("is not an http(s) URL", self.explain(toml, "explain", "nonsense", status=2))
+        self.assertIn("is not an address", self.explain(toml, "explain", "http://h/", "--client", "x",
                                                     status=2))
 
 

@@ -405,7 +405,7 @@ class Faults(TlsCase):
             ({**leaf, "certificate": wrong}, wrong, "the chain is out of order"),
             ({**leaf, "certificate": last}, last, "that of the key is certificate 2"),
             ({**leaf, "certificate": "/nowhere"}, "/nowhere", "cannot be read"),
-            ({**leaf, "certificate": leaf["key"]}, leaf["key"], "no certificate in it"),
+            ({**leaf, "certificate": leaf["key"]}, leaf["key"], "contains no certificate"),
         ]
         listen = self.proxy.sections["listen"][0]
         for number, (pair, file, reason) in enumerate(cases, 1):

@@ -128,8 +128,8 @@ TEST_CASE("A saved plain filter is used where it lies", "[filter-cli]") {
   CHECK(run("test " + (directory / "same"), numbers(1, 30)).out == numbers(1, 20));
   CHECK(info(file)["keys_estimated"].get<double>() == Approx(20).epsilon(0.05));
   make("build -o " + file, numbers(1, 10));
-  check_refused(run("test --map " + file, "1\n"), "(--map takes a saved plain filter)");
-  check_refused(run("add --map " + file, "1\n"), "(--map takes a saved plain filter)");
+  check_refused(run("test --map " + file, "1\n"), "(--map needs a saved plain filter)");
+  check_refused(run("add --map " + file, "1\n"), "(--map needs a saved plain filter)");
 }
 
 TEST_CASE("Keys are removed from a counting filter, and from no other", "[filter-cli]") {
@@ -327,7 +327,7 @@ TEST_CASE("Wrong use ends with one line and exit 2", "[filter-cli]") {
   }
   CHECK(run("tets " + file).err.find("did you mean \"test\"?") != std::string::npos);
   check_refused(run("build --capcity 10 -o x"), "did you mean \"--capacity\"?");
-  check_refused(run("test - "), "both from standard input");
+  check_refused(run("test - "), "both come from standard input");
 }
 
 TEST_CASE("An option that would change nothing is refused", "[filter-cli]") {
@@ -338,7 +338,7 @@ TEST_CASE("An option that would change nothing is refused", "[filter-cli]") {
                                    "--capacity 7", "--seed ab"}) {
     CAPTURE(option);
     check_refused(run("convert " + file + " --to encore -o - " + option),
-                  option.substr(0, option.find(' ')) + ", accepted: with --from raw");
+                  option.substr(0, option.find(' ')) + ", accepted only with --from raw");
   }
   check_refused(run("build --kind plain --capacity 9 --growth 4 -o -", "a\n"),
                 "--growth for a plain filter, accepted: --kind scalable");

@@ -326,7 +326,7 @@ TEST_CASE("files of certificates that are not right are refused by name and reas
   says("/nowhere.pem", good.key, "/nowhere.pem", "cannot be read");
   says(good.certificate, "/nowhere.key", "/nowhere.key", "No such file");
   says(good.certificate, certificates().directory(), certificates().directory(), "regular");
-  says(good.key, good.key, good.key, "no certificate in it");
+  says(good.key, good.key, good.key, "contains no certificate");
   says(good.certificate, good.certificate, good.certificate, "others can read");
   says(good.certificate, other.key, other.key, "not that of the certificate");
   says(old.certificate, old.key, old.certificate, "has expired at 20");

@@ -43,12 +43,13 @@ std::string line(const std::string& text, const std::string& label) {
 
 TEST_CASE("a request that cannot be is refused, with what is wrong", "[process][explain]") {
   const auto [asked, fault] = GENERATE(values<std::pair<Explained, std::string>>({
-      {{.url = "nonsense"}, "\"nonsense\" is no http(s) URL"},
-      {{.url = "ftp://a.example/"}, "\"ftp://a.example/\" is no http(s) URL"},
-      {{.url = "http://a.example/", .method = "GET /evil HTTP/1.1\r\nX: y"}, "is no method"},
-      {{.url = "http://a.example/", .method = ""}, "\"\" is no method"},
-      {{.url = "http://a.example/", .client = "me"}, "\"me\" is no address"},
-      {{.url = "http://a.example/", .listener = "127.0.0.1:1"}, "is no address of a [[listen]]"},
+      {{.url = "nonsense"}, "\"nonsense\" is not an http(s) URL"},
+      {{.url = "ftp://a.example/"}, "\"ftp://a.example/\" is not an http(s) URL"},
+      {{.url = "http://a.example/", .method = "GET /evil HTTP/1.1\r\nX: y"}, "is not a method"},
+      {{.url = "http://a.example/", .method = ""}, "\"\" is not a method"},
+      {{.url = "http://a.example/", .client = "me"}, "\"me\" is not an address"},
+      {{.url = "http://a.example/", .listener = "127.0.0.1:1"},
+       "is not the address of a [[listen]]"},
       {{.url = "http://a.example/", .fields = {"X-No-Colon"}}, "is no field"},
       {{.url = "http://a.example/", .fields = {"X: y\r\nHost: b.example"}}, "is no field"},
       {{.url = "http://a.example/", .fields = {"Content-Length : 1"}}, "space-before-colon"},
@@ -132,8 +133,7 @@ TEST_CASE("an https URL is told by which CONNECT it comes", "[process][explain]"
   const auto connect = [](const std::string& url) {
     return line(said(forwarding(), {.url = url}), "connect");
   };
-  CHECK(connect("https://A.example/") ==
-        "a.example:443 passes unread: [intercept] has no hosts");
+  CHECK(connect("https://A.example/") == "a.example:443 passes unread: [intercept] has no hosts");
   CHECK(connect("https://a.example:9443/").starts_with("a.example:9443 is refused"));
   CHECK(connect("https://[2001:db8::1]:8443/x").starts_with("[2001:db8::1]:8443 "));
   CHECK(connect("http://a.example/") == "none");

@@ -64,7 +64,7 @@ TEST_CASE("what cannot be a page is a fault that names it", "[settings][error_pa
     folder.put("404.html", std::string(kErrorPageBytesMax + 1, 'x'));
     const auto pages = folder.read();
     REQUIRE_FALSE(pages);
-    CHECK(pages.error().message.find("404.html: has more than") != std::string::npos);
+    CHECK(pages.error().message.find("404.html: is larger than") != std::string::npos);
   }
   SECTION("at the limit of all together and one past it") {
     for (int i = 0; i < 16; ++i) {

@@ -77,7 +77,7 @@ TEST_CASE("An authority that cannot be used is refused, with its file", "[settin
   config::Intercept wrong = good;
   wrong.ca_key = wrong.ca_certificate;
   REQUIRE(::chmod(wrong.ca_key.c_str(), 0600) == 0);
-  CHECK(refused(wrong).find("holds no key") != std::string::npos);
+  CHECK(refused(wrong).find("contains no PEM key") != std::string::npos);
   const auto key_at_fault = [](const config::Intercept& intercept) {
     return std::string(Interception::create(intercept, nullptr, kNow).error().key);
   };

@@ -249,7 +249,7 @@ TEST_CASE("replay --bounds shows what it was asked for, and refuses what it is n
   CHECK(run(replay).out.find("PFOO") == std::string::npos);
   check_refused(run(replay + "--bounds=pfoo-x"),
                 "--bounds \"pfoo-x\", accepted: all, pfoo-l, pfoo-u");
-  check_refused(run(replay + "--bounds --sample 0.5"), "--bounds does not go with a sample");
+  check_refused(run(replay + "--bounds --sample 0.5"), "--bounds cannot be combined with a sample");
 }
 
 TEST_CASE("Bounds that an interrupt ended are not shown", "[sim][bounds]") {

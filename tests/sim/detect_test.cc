@@ -223,7 +223,7 @@ TEST_CASE("Columns are told by what is between them, or refused with what to do"
 TEST_CASE("One word a line is a key where words come again", "[sim][trace]") {
   check_detected("a\nb\na\n", TraceFormat::kCsv, Confidence::kLow, "some come again");
   check_detected(lines_of(50, "http://a/KEY?x=1"), TraceFormat::kCsv, Confidence::kLow, "word");
-  check_no_trace(lines_of(50, "word-TIME"), "say --format csv");
+  check_no_trace(lines_of(50, "word-TIME"), "use --format csv");
   check_no_trace("{\n\"key\": 1\n}\n", "");
 }
 

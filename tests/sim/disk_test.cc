@@ -247,8 +247,8 @@ TEST_CASE("Options of the disk that cannot be are refused with what is accepted"
   check_refused(run(line + "--disk-size 64MiB --disk-segment 3MiB"), "a power of two");
   check_refused(run(line + "--disk-size 64MiB --disk-segment 32KiB"), "a power of two");
   check_refused(run(line + "--disk-size 64MiB --disk-reinsert 0.95"), "--disk-reinsert");
-  check_refused(run(line + "--disk-size 64MiB --sample 0.5"), "--disk-size goes neither");
-  check_refused(run(line + "--disk-size 64MiB --mrc 3"), "--disk-size goes neither");
+  check_refused(run(line + "--disk-size 64MiB --sample 0.5"), "--disk-size cannot be combined");
+  check_refused(run(line + "--disk-size 64MiB --mrc 3"), "--disk-size cannot be combined");
 }
 
 }  // namespace encore::sim

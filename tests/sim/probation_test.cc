@@ -200,8 +200,7 @@ TEST_CASE("a memory for few objects is said to be too small", "[sim][probation]"
   const std::string command = "replay " + trace.path() +
                               " --disk-size 16MiB --disk-segment 512KiB --admission probation "
                               "--no-timing --cache-size ";
-  CHECK(run(command + "100KiB").out.find("below 64 of them probation loses hits") !=
-        std::string::npos);
+  CHECK(run(command + "100KiB").out.find("below 64, probation loses hits") != std::string::npos);
   CHECK(run(command + "4MiB").out.find("probation loses") == std::string::npos);
 }
 
@@ -218,7 +217,7 @@ TEST_CASE("options of probation that are wrong are refused with what is accepted
   check_refused(run(command + "--write-cost 100.5"), "--write-cost");
   check_refused(run(command + "--write-cost -1"), "--write-cost");
   check_refused(run(command + "--window 1 --write-cost 1"),
-                "--write-cost without --window samples");
+                "--write-cost has no effect without --window samples");
   check_refused(run(command + "--fill --no-fill"), "accepted: one of them");
   check_refused(run(command + "--copies 1"), "--copies");
   check_refused(run(plain + "--disk-size 16MiB --disk-segment 5MiB"), "accepted: up to a quarter");
@@ -231,10 +230,10 @@ TEST_CASE("options of probation that are wrong are refused with what is accepted
   check_refused(run(command + "--wait-max soon"), "--wait-max");
   check_refused(run(command + "--overhead 76"), "--overhead does not go with");
   check_refused(run(command + "--rotate-after 1h"), "--rotate-after does not go with");
-  check_refused(run(command + "--head-bytes 200"), "--head-bytes does not go with");
-  check_refused(run(command + "--sample 0.5"), "--disk-size goes neither with a sample");
+  check_refused(run(command + "--head-bytes 200"), "--head-bytes cannot be combined with");
+  check_refused(run(command + "--sample 0.5"), "--disk-size cannot be combined with a sample");
   check_refused(run("replay " + trace.path() + " --admission always --window 1"),
-                "--window goes with --admission probation only");
+                "--window needs --admission probation");
 }
 
 }  // namespace encore::sim
