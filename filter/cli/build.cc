@@ -28,7 +28,8 @@ class BuildCommand final : public Command {
   void declare(Arguments& a) override {
     a.text("--kind", kind_,
            "plain, scalable, growable, counting (default: scalable, for any number of keys; plain "
-           "with a size or the hash of a published form). Only counting supports remove");
+           "with a size or the hash of a published form). Only counting supports remove; removing "
+           "a key that was never added loses others");
     shape_.declare(a);
     a.real("--fpr", fpr_, "false-positive rate at the capacity; for a scalable filter at any size",
            kFprs);

@@ -79,8 +79,8 @@ class RemoveCommand final : public Command {
  public:
   std::string name() const override { return "remove"; }
   std::string summary() const override {
-    return "Remove keys from a counting filter. Remove only keys that were added: removing a false "
-           "positive loses other keys";
+    return "Remove keys from a counting filter. Removing a key that was never added, but tests "
+           "positive, loses other keys";
   }
   std::string examples() const override {
     return "seq 100 | encore-filter build --kind counting --capacity 1000 --fpr 0.01 -o "

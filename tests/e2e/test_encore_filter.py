@@ -329,8 +329,8 @@ class Fetch(Case):
     def test_what_is_no_filter_leaves_the_file_as_it_was(self):
         self.fetch()
         for words, answer in {
-                "answered with 404": {"status": 404},
-                "answered with 304": {"status": 304, "body": b"", "ETag": '"x"'},
+                "response with status 404": {"status": 404},
+                "response with status 304": {"status": 304, "body": b"", "ETag": '"x"'},
                 "begin like no filter": {"body": b"<html>"},
                 "the checksum does not match": {"body": self.body[:-1]},
                 "it may be cut short": {"body": b"0x80000000"},

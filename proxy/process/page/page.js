@@ -67,7 +67,7 @@ function showHead({process, stats}) {
   state.className = `pill ${process.state}`;
   const reload = process.last_reload;
   put('reload', reload === null ? 'no reload yet'
-    : `last reload ${clock(reload.when_ms)} ${reload.fault === '' ? 'taken over' : reload.fault}`);
+    : `last reload ${clock(reload.when_ms)} ${reload.fault === '' ? 'accepted' : reload.fault}`);
   fill($('warnings'), process.warnings, () => make('li'), (li, text) => {
     if (li.textContent !== text) li.textContent = text;
   });
@@ -275,7 +275,7 @@ function showCache({stats, process}) {
   put('sizes', sizes.count === 0 ? 'none stored yet' : `under ${bytes(sizes.p50)} / ${bytes(sizes.p90)}`);
   const error = process.hosts_by_bytes.reduce((most, item) => Math.max(most, item.error), 0);
   put('hosts-note', `A sketch of 64 names a worker (Space-Saving), hits sampled one in ${process.hit_sample}: `
-    + (error === 0 ? 'no name was displaced.' : `a name may have up to ${bytes(error)} too much.`));
+    + (error === 0 ? 'no name was displaced.' : `the bytes of a name may be up to ${bytes(error)} too high.`));
   hosts('hosts-bytes', process.hosts_by_bytes, (item) => bytes(item.weight));
   hosts('hosts-hits', process.hosts_by_hits, (item) => number(item.weight));
 }
@@ -340,7 +340,7 @@ async function showShadows() {
   $('shadows-section').hidden = shadows.policies.length === 0;
   if (shadows.policies.length === 0) return;
   put('shadows-note', `The same requests, simulated on one key in ${number(shadows.sample)}; bounds of 95 %.`
-    + (shadows.dropped_requests > 0 ? ` ${number(shadows.dropped_requests)} requests were not simulated: the processor is short.` : ''));
+    + (shadows.dropped_requests > 0 ? ` ${number(shadows.dropped_requests)} requests were not simulated: the processor is busy.` : ''));
   const n = 'n';
   fill($('shadows').tBodies[0], shadows.policies, row(['', n, n, n, n, n, n, n, n, n]), (tr, policy) => {
     const share = (of) => [percent(of.value), `${percent(of.low)} to ${percent(of.high)}`];
@@ -439,7 +439,7 @@ async function pollOnce() {
     // One that went wrong may be a reload of the network; two are not.
     if (++failures < 2) return;
     $('trouble').hidden = false;
-    put('trouble', `No answer for ${failures} s: the numbers below are old.`);
+    put('trouble', `No response for ${failures} s: the numbers below are old.`);
     put('state', 'gone');
     $('state').className = 'pill gone';
     return;
