@@ -16,7 +16,7 @@ std::uint32_t seconds_of(MonotonicTime time) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(seconds, 0, DiskEntry::kForever - 1));
 }
 
-MonotonicTime time_of(std::uint32_t seconds) {
+MonotonicTime time_of_seconds(std::uint32_t seconds) {
   return seconds == DiskEntry::kForever ? MonotonicTime::max()
                                         : MonotonicTime(std::chrono::seconds(seconds));
 }
@@ -121,8 +121,8 @@ DiskView DiskTable::view(EntryRef ref) const {
           .names = entry.names(),
           .visited = entry.visits() != 0,
           .place = entry.place(),
-          .fresh_until = time_of(entry.fresh_until()),
-          .keep_until = time_of(entry.keep_until())};
+          .fresh_until = time_of_seconds(entry.fresh_until()),
+          .keep_until = time_of_seconds(entry.keep_until())};
 }
 
 // --- the chains of segments ----------------------------------------------------------------------

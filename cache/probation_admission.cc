@@ -7,9 +7,7 @@ namespace encore::cache {
 namespace {
 
 // As Probation's.
-constexpr double kMeanOver = 4096;
-
-filter::HashedKey hashed(const filter::Hash128& key) { return {key, {}}; }
+constexpr double kSizesMeanOver = 4096;
 
 }  // namespace
 
@@ -50,7 +48,7 @@ AdmitReason ProbationAdmission::fetched(const Fetched& object, const ProbationVi
 
 void ProbationAdmission::remember(const filter::Hash128& key, const ProbationView& view,
                                   MonotonicTime now) {
-  keys_.test_and_set_within(hashed(key), generation_capacity(view), now);
+  keys_.test_and_set_within(filter::HashedKey{key, {}}, generation_capacity(view), now);
 }
 
 std::optional<Arrival> ProbationAdmission::oldest_key() const {
@@ -65,7 +63,7 @@ void ProbationAdmission::let_key_leave(const ProbationView& view, MonotonicTime 
 void ProbationAdmission::learn_size(std::uint64_t size_bytes) {
   ++sizes_;
   mean_bytes_ += (static_cast<double>(size_bytes) - mean_bytes_) /
-                 std::min(kMeanOver, static_cast<double>(sizes_));
+                 std::min(kSizesMeanOver, static_cast<double>(sizes_));
 }
 
 // The newer generation's keys were last heard of within one window, the older one's within two: a

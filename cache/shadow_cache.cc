@@ -16,9 +16,9 @@ Payload payload_of(const ShadowRequest& request) {
   return request.variant << kChargeBits | request.charge_bytes;
 }
 
-class SelectVariant final : public Selector {
+class SelectPayload final : public Selector {
  public:
-  explicit SelectVariant(Payload wanted) : wanted_(wanted >> kChargeBits) {}
+  explicit SelectPayload(Payload wanted) : wanted_(wanted >> kChargeBits) {}
   bool matches(Payload payload) override { return payload >> kChargeBits == wanted_; }
 
  private:
@@ -132,7 +132,7 @@ void ShadowCache::feed(const ShadowRequest& asked) {
 }
 
 bool ShadowCache::look_up(const Key& key, const ShadowRequest& request) {
-  SelectVariant selector(payload_of(request));
+  SelectPayload selector(payload_of(request));
   const LookupResult found = kernel_->lookup(key, now_, selector);
   if (found.state == LookupState::kMiss) {
     store(key, request);

@@ -45,6 +45,10 @@ if(ENCORE_SANITIZE)
   endif()
 endif()
 
+# Most of what a source takes to compile is what its headers instantiate. Eight sources of a library
+# compiled as one take a quarter of the time of the eight. ./dev lint and ./dev mutate need each alone.
+option(ENCORE_UNITY "Compile the sources of a library in groups of eight" ON)
+
 # The standard headers, compiled once: half of what a source of ours takes to compile.
 add_library(encore_precompiled STATIC ${CMAKE_CURRENT_LIST_DIR}/precompiled/standard.cc)
 target_link_libraries(encore_precompiled PUBLIC encore_options)
@@ -66,6 +70,8 @@ function(encore_library name)
   endforeach()
   if(sources)
     add_library(encore_${name} STATIC ${sources})
+    set_target_properties(encore_${name} PROPERTIES UNITY_BUILD ${ENCORE_UNITY}
+                          UNITY_BUILD_BATCH_SIZE 8)
     target_link_libraries(encore_${name} PUBLIC encore_options ${ARG_LINK})
     if(ARG_GLUE AND ENCORE_SANITIZE)
       target_compile_options(encore_${name} PRIVATE -O0)

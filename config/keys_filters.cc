@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kHour = 3600 * kSecond;
 
-constexpr std::array<std::string_view, 2> kHashes = {"xxh3", "sha1-fields20"};
+constexpr std::array<std::string_view, 2> kFilterHashes = {"xxh3", "sha1-fields20"};
 
 constexpr std::array kFiltersKeys = {
     bound<&Filters::publish>({.name = "publish",
@@ -55,7 +55,7 @@ constexpr std::array kFiltersKeys = {
          .doc = "Hash of the URLs, without a seed: `xxh3`, or `sha1-fields20` for simple scripts, "
                 "with at most 2^20 bits (109,000 URLs at 1 %).",
          .apply = Apply::kRestart,
-         .choices = kHashes}),
+         .choices = kFilterHashes}),
     bound<&Filters::resident_capacity>(
         {.name = "resident_capacity",
          .kind = Kind::kInteger,

@@ -15,7 +15,7 @@
 namespace encore::filter {
 namespace {
 
-constexpr std::size_t kKeysAtOnce = 128;
+constexpr std::size_t kCountedAtOnce = 128;
 constexpr std::uint64_t kCountersInLine = 128;
 
 std::uint64_t lines_for(const FilterParameters& parameters) {
@@ -147,9 +147,9 @@ void CountingFilter::test(std::span<const std::string_view> keys, std::span<bool
       return true;
     });
   };
-  std::array<Hash128, kKeysAtOnce> hashes;
-  for (std::size_t start = 0; start < keys.size(); start += kKeysAtOnce) {
-    const std::size_t count = std::min(kKeysAtOnce, keys.size() - start);
+  std::array<Hash128, kCountedAtOnce> hashes;
+  for (std::size_t start = 0; start < keys.size(); start += kCountedAtOnce) {
+    const std::size_t count = std::min(kCountedAtOnce, keys.size() - start);
     for (std::size_t i = 0; i < count; ++i) {
       hashes[i] = hash_key(parameters_.hash, parameters_.seed, keys[start + i]);
     }

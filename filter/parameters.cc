@@ -15,7 +15,7 @@ constexpr std::array<NamedLayout, 4> kLayouts{{{Layout::kClassic, "classic"},
                                                {Layout::kBlocked, "blocked"},
                                                {Layout::kSplit, "split"}}};
 
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+constexpr std::uint64_t up_to_multiple(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
@@ -109,7 +109,7 @@ Result<FilterParameters> checked(FilterParameters parameters) {
   switch (parameters.layout) {
     case Layout::kClassic:
       if (parameters.hash == HashFamily::kSquidMd5) {
-        parameters.bits = round_up(parameters.bits, 8);
+        parameters.bits = up_to_multiple(parameters.bits, 8);
       }
       break;
     case Layout::kPartitioned:
@@ -117,11 +117,11 @@ Result<FilterParameters> checked(FilterParameters parameters) {
         return fail("partitioned filter of " + text(parameters.bits) + " bits in " +
                     text(parameters.hashes) + " slices, accepted: at least a bit a slice");
       }
-      parameters.bits = round_up(parameters.bits, parameters.hashes);
+      parameters.bits = up_to_multiple(parameters.bits, parameters.hashes);
       break;
     case Layout::kBlocked:
     case Layout::kSplit:
-      parameters.bits = round_up(parameters.bits, kLineBits);
+      parameters.bits = up_to_multiple(parameters.bits, kLineBits);
       break;
   }
   return parameters;

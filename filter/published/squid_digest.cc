@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 128;
 constexpr std::uint16_t kVersion = 5;
-constexpr std::uint8_t kHashes = 4;
+constexpr std::uint8_t kDigestHashes = 4;
 constexpr std::uint64_t kBitsPerEntry = 5;
 
 // Numbers in network order from the front. The caller has made sure that there are enough bytes.
@@ -44,31 +44,32 @@ std::uint64_t mask_bytes(std::uint64_t capacity, std::uint64_t bits_per_entry) {
   return (capacity * bits_per_entry + 7) / 8;
 }
 
-std::unexpected<Error> refused(const std::string& what) {
+std::unexpected<Error> bad_digest(const std::string& what) {
   return fail("Squid digest refused: " + what);
 }
 
 // Checks the fields that Squid checks in the header of a peer's digest.
 Result<void> check_header(const SquidDigest& digest, std::uint64_t mask_size) {
   if (digest.version_required > kVersion || digest.version_required > digest.version) {
-    return refused("version " + std::to_string(digest.version) + ", of which " +
-                   std::to_string(digest.version_required) + " is required, accepted: 5");
+    return bad_digest("version " + std::to_string(digest.version) + ", of which " +
+                      std::to_string(digest.version_required) + " is required, accepted: 5");
   }
   if (digest.capacity == 0 || digest.bits_per_entry == 0 || mask_size == 0) {
-    return refused("a capacity of " + std::to_string(digest.capacity) + " with " +
-                   std::to_string(digest.bits_per_entry) + " bits an entry in a mask of " +
-                   std::to_string(mask_size) + " bytes, accepted: at least 1 of each");
+    return bad_digest("a capacity of " + std::to_string(digest.capacity) + " with " +
+                      std::to_string(digest.bits_per_entry) + " bits an entry in a mask of " +
+                      std::to_string(mask_size) + " bytes, accepted: at least 1 of each");
   }
   if (mask_size != mask_bytes(digest.capacity, digest.bits_per_entry)) {
-    return refused("a mask of " + std::to_string(mask_size) + " bytes for " +
-                   std::to_string(digest.capacity) + " entries of " +
-                   std::to_string(digest.bits_per_entry) + " bits");
+    return bad_digest("a mask of " + std::to_string(mask_size) + " bytes for " +
+                      std::to_string(digest.capacity) + " entries of " +
+                      std::to_string(digest.bits_per_entry) + " bits");
   }
   if (mask_size * 8 >= kSquidBitsMax) {
-    return refused("a mask of " + std::to_string(mask_size) + " bytes, accepted: less than 2^28");
+    return bad_digest("a mask of " + std::to_string(mask_size) +
+                      " bytes, accepted: less than 2^28");
   }
-  if (digest.hashes != kHashes) {
-    return refused(std::to_string(digest.hashes) + " hash functions, accepted: 4");
+  if (digest.hashes != kDigestHashes) {
+    return bad_digest(std::to_string(digest.hashes) + " hash functions, accepted: 4");
   }
   return {};
 }
@@ -77,7 +78,7 @@ FilterParameters parameters_of(std::uint64_t capacity, std::uint64_t bits) {
   return {.layout = Layout::kClassic,
           .hash = HashFamily::kSquidMd5,
           .bits = bits,
-          .hashes = kHashes,
+          .hashes = kDigestHashes,
           .capacity = capacity,
           .seed = {}};
 }
@@ -92,7 +93,7 @@ FilterParameters squid_digest_parameters(std::uint64_t capacity) {
 Result<std::uint64_t> squid_digest_size(std::string_view bytes) {
   constexpr std::size_t kMaskSizeAt = 16;
   if (bytes.size() < kHeaderBytes) {
-    return refused(std::to_string(bytes.size()) + " bytes, its header has 128");
+    return bad_digest(std::to_string(bytes.size()) + " bytes, its header has 128");
   }
   bytes.remove_prefix(kMaskSizeAt);
   return kHeaderBytes + std::uint64_t{take<std::uint32_t>(bytes)};
@@ -100,7 +101,8 @@ Result<std::uint64_t> squid_digest_size(std::string_view bytes) {
 
 Result<SquidDigest> read_squid_digest(std::string_view bytes) {
   if (bytes.size() < kHeaderBytes) {
-    return refused(std::to_string(bytes.size()) + " bytes, accepted: a header of 128 and a mask");
+    return bad_digest(std::to_string(bytes.size()) +
+                      " bytes, accepted: a header of 128 and a mask");
   }
   std::string_view header = bytes;
   SquidDigest digest;
@@ -116,8 +118,8 @@ Result<SquidDigest> read_squid_digest(std::string_view bytes) {
     return std::unexpected(fine.error());
   }
   if (bytes.size() != kHeaderBytes + mask_size) {
-    return refused(std::to_string(bytes.size()) + " bytes, expected " +
-                   std::to_string(kHeaderBytes + mask_size));
+    return bad_digest(std::to_string(bytes.size()) + " bytes, expected " +
+                      std::to_string(kHeaderBytes + mask_size));
   }
   digest.mask = bytes.substr(kHeaderBytes);
   return digest;
@@ -152,7 +154,7 @@ Result<BloomFilter> filter_of(const SquidDigest& digest) {
 
 Result<SquidDigest> squid_digest_of(const BloomFilter& filter) {
   const FilterParameters& parameters = filter.parameters();
-  if (parameters.hash != HashFamily::kSquidMd5 || parameters.hashes != kHashes) {
+  if (parameters.hash != HashFamily::kSquidMd5 || parameters.hashes != kDigestHashes) {
     return fail("a filter with " + std::to_string(parameters.hashes) + " hashes " +
                 std::string(to_string(parameters.hash)) +
                 " is no Squid digest, accepted: 4 hashes squid-md5 (its keys are not in a filter, "

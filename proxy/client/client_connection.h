@@ -15,6 +15,11 @@
 
 namespace encore::server {
 
+// True if `time` has reached `limit`; a limit of 0 is none.
+inline bool has_passed(Nanoseconds time, Nanoseconds limit) {
+  return limit.count() != 0 && time >= limit;
+}
+
 struct ListenerContext;
 
 // A reader that is behind, as the last look found it.

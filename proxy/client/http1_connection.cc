@@ -22,8 +22,6 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 // docs/decisions/0232.
 constexpr std::uint8_t kRefusalsInRowMax = 3;
 
-bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && time >= limit; }
-
 // True if the next request follows its head, and nothing else was sent ahead: not by a client that
 // has asked for a tunnel or another protocol, and may speak it already without waiting.
 bool ends_with_its_head(const RequestView& view) {
@@ -428,13 +426,13 @@ void Http1Connection::check_timeouts(MonotonicTime now) {
   if (is_closed()) return;
   const config::Timeouts& timeouts = services_.runtime->config.timeouts;
   if (handshake_ != nullptr) {
-    if (!over(handshake_->lasts(now), timeouts.tls_handshake)) return;
+    if (!has_passed(handshake_->lasts(now), timeouts.tls_handshake)) return;
     handshake_->count_failure();
     close(After::kDrop);
     return;
   }
   if (replies_.is_pending()) {
-    if (over(replies_.writer()->stalled_for(now, stream_), timeouts.client_write)) {
+    if (has_passed(replies_.writer()->stalled_for(now, stream_), timeouts.client_write)) {
       close(After::kAbort, {.detail = "client-write"});
     }
     return;
@@ -452,8 +450,8 @@ void Http1Connection::check_timeouts(MonotonicTime now) {
     return;
   }
   if (head_since_ == MonotonicTime{}) {
-    if (over(now - stream_.last_activity(), timeouts.client_idle)) close(After::kClose);
-  } else if (over(now - head_since_, timeouts.client_header)) {
+    if (has_passed(now - stream_.last_activity(), timeouts.client_idle)) close(After::kClose);
+  } else if (has_passed(now - head_since_, timeouts.client_header)) {
     refuse(request_timeout());
   }
 }

@@ -17,11 +17,9 @@
 namespace encore::server {
 namespace {
 
-constexpr std::size_t kPartsMax = 64;
+constexpr std::size_t kVectorsMax = 64;
 // The second step of a drain waits no longer for a client that does not acknowledge the first.
 constexpr Nanoseconds kDrainPatience = std::chrono::seconds(1);
-
-bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && time >= limit; }
 
 h2::Options options_of(const Runtime& runtime, const ListenerContext& listener,
                        const ClientIdentity& identity) {
@@ -152,7 +150,7 @@ void Http2Connection::flush() {
       later_.wait_for_share();
       break;
     }
-    std::array<iovec, kPartsMax> parts;
+    std::array<iovec, kVectorsMax> parts;
     const h2::Batch batch = session_.gather(parts, bytes_max - bytes);
     net::WriteResult result;
     if (batch.parts != 0) result = stream_->write(std::span(parts).first(batch.parts));
@@ -366,14 +364,14 @@ void Http2Connection::check_timeouts(MonotonicTime now) {
     // The kernel has megabytes for the client, which takes them while nothing more is written.
     const std::uint64_t taken_before = std::exchange(taken_, stream_->bytes_taken());
     if (taken_ != taken_before) stall_since_ = now;
-    if (over(now - stall_since_, timeouts.client_write)) {
+    if (has_passed(now - stall_since_, timeouts.client_write)) {
       return close(How::kByReset, {.detail = "client-write"});
     }
   }
   if (drain_since_ != MonotonicTime{} && now - drain_since_ >= kDrainPatience) {
     session_.finish_drain();
   }
-  if (is_idle() && over(now - idle_since_, timeouts.client_idle)) session_.finish_drain();
+  if (is_idle() && has_passed(now - idle_since_, timeouts.client_idle)) session_.finish_drain();
   flush();
 }
 

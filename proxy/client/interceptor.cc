@@ -18,8 +18,6 @@ constexpr Nanoseconds kSoon = std::chrono::seconds(1);
 // does it immediately; a connection that a browser opened in advance stays open for longer.
 constexpr Nanoseconds kAtOnce = std::chrono::milliseconds(150);
 
-bool over(Nanoseconds time, Nanoseconds limit) { return limit.count() != 0 && time >= limit; }
-
 }  // namespace
 
 Interceptor::Interceptor(const InterceptServices& services, InterceptorOwner& owner,
@@ -242,23 +240,24 @@ void Interceptor::check_timeouts(MonotonicTime now) {
   };
   switch (step_) {
     case Step::kAnswering:
-      if (over(answer_.stalled_for(now, stream_), timeouts.client_write)) {
+      if (has_passed(answer_.stalled_for(now, stream_), timeouts.client_write)) {
         end(Outcome::kClientAborted, After::kAbort);
       }
       return;
     case Step::kListening:
       // If something has begun, its rest is due as that of a head is.
       if (hello_ == Hello::kNone) {
-        if (over(now - since_, interception().hello_wait())) splice();
+        if (has_passed(now - since_, interception().hello_wait())) splice();
         return;
       }
-      if (over(now - since_, timeouts.client_header)) fail();
+      if (has_passed(now - since_, timeouts.client_header)) fail();
       return;
     case Step::kShaking:
-      if (over(now - since_, timeouts.tls_handshake)) fail();
+      if (has_passed(now - since_, timeouts.tls_handshake)) fail();
       return;
     case Step::kUnused:
-      if (over(now - since_, timeouts.client_idle)) end(Outcome::kClientAborted, After::kClose);
+      if (has_passed(now - since_, timeouts.client_idle))
+        end(Outcome::kClientAborted, After::kClose);
       return;
     case Step::kOver:
       return;

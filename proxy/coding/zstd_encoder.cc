@@ -7,7 +7,7 @@ namespace {
 
 // 512 KiB: decoders must take windows of up to 8 MiB (RFC 9659), and the encoder's memory follows
 // from it.
-constexpr int kWindowBits = 19;
+constexpr int kWindowLog = 19;
 // From this level on the tables are made for windows of megabytes.
 constexpr int kLargeTables = 4;
 constexpr int kTableBits = 17;
@@ -49,7 +49,7 @@ std::unique_ptr<Encoder> make_zstd_encoder(int level) {
   if (context == nullptr) return nullptr;
   auto encoder = std::make_unique<ZstdEncoder>(context);
   if (!set(context, ZSTD_c_compressionLevel, level) ||
-      !set(context, ZSTD_c_windowLog, kWindowBits)) {
+      !set(context, ZSTD_c_windowLog, kWindowLog)) {
     return nullptr;
   }
   if (level >= kLargeTables &&

@@ -9,13 +9,13 @@
 namespace encore::disk {
 namespace {
 
-constexpr std::string_view kMagic = "ENCOFOOT";
+constexpr std::string_view kFooterMagic = "ENCOFOOT";
 // Offsets of the fields of the head; the bytes between them are zero.
 constexpr std::size_t kSequenceAt = 8;
-constexpr std::size_t kVersionAt = 16;
+constexpr std::size_t kVersionMaxAt = 16;
 constexpr std::size_t kRecordsAt = 24;
 constexpr std::size_t kNamesAt = 28;
-constexpr std::size_t kSumAt = cache::kFooterHeadBytes - kSumBytes;
+constexpr std::size_t kFooterSumAt = cache::kFooterHeadBytes - kSumBytes;
 constexpr unsigned kKindShift = 56;  // above the version
 constexpr std::uint64_t kVersionMask = (std::uint64_t{1} << kKindShift) - 1;
 
@@ -144,18 +144,19 @@ void encode_footer(const Footer& footer, Salt salt, std::uint64_t segment_bytes,
     at += text.size();
   }
   std::byte* const head = out.data() + out.size() - cache::kFooterHeadBytes;
-  std::memcpy(head, kMagic.data(), kMagic.size());
+  std::memcpy(head, kFooterMagic.data(), kFooterMagic.size());
   put(head + kSequenceAt, footer.sequence);
-  put(head + kVersionAt, footer.version_max);
+  put(head + kVersionMaxAt, footer.version_max);
   put(head + kRecordsAt, static_cast<std::uint32_t>(footer.lines.size()));
   put(head + kNamesAt, footer.names.bytes());
-  put(head + kSumAt, checksum(salt, segment_bytes - out.size(), out.first(out.size() - kSumBytes)));
+  put(head + kFooterSumAt,
+      checksum(salt, segment_bytes - out.size(), out.first(out.size() - kSumBytes)));
 }
 
 std::optional<std::uint64_t> footer_length(ConstPage last, std::uint64_t sequence,
                                            std::uint64_t segment_bytes) {
   const std::byte* const head = last.data() + last.size() - cache::kFooterHeadBytes;
-  if (std::memcmp(head, kMagic.data(), kMagic.size()) != 0 ||
+  if (std::memcmp(head, kFooterMagic.data(), kFooterMagic.size()) != 0 ||
       get<std::uint64_t>(head + kSequenceAt) != sequence) {
     return std::nullopt;
   }
@@ -167,13 +168,13 @@ std::optional<std::uint64_t> footer_length(ConstPage last, std::uint64_t sequenc
 
 std::optional<std::uint64_t> footer_sequence(ConstPage last) {
   const std::byte* const head = last.data() + last.size() - cache::kFooterHeadBytes;
-  if (std::memcmp(head, kMagic.data(), kMagic.size()) != 0) return std::nullopt;
+  if (std::memcmp(head, kFooterMagic.data(), kFooterMagic.size()) != 0) return std::nullopt;
   return get<std::uint64_t>(head + kSequenceAt);
 }
 
 void mend_footer(Page last, std::uint64_t sequence) {
   std::byte* const head = last.data() + last.size() - cache::kFooterHeadBytes;
-  std::memcpy(head, kMagic.data(), kMagic.size());
+  std::memcpy(head, kFooterMagic.data(), kFooterMagic.size());
   put(head + kSequenceAt, sequence);
 }
 
@@ -184,13 +185,13 @@ std::optional<Footer> decode_footer(std::span<const std::byte> bytes, std::uint6
   const auto length = footer_length(bytes.last<kPageBytes>(), sequence, segment_bytes);
   if (length != bytes.size()) return std::nullopt;
   const std::byte* const head = bytes.data() + bytes.size() - cache::kFooterHeadBytes;
-  if (get<std::uint64_t>(head + kSumAt) !=
+  if (get<std::uint64_t>(head + kFooterSumAt) !=
       checksum(salt, segment_bytes - bytes.size(), bytes.first(bytes.size() - kSumBytes))) {
     return std::nullopt;
   }
   Footer footer;
   footer.sequence = sequence;
-  footer.version_max = get<std::uint64_t>(head + kVersionAt);
+  footer.version_max = get<std::uint64_t>(head + kVersionMaxAt);
   if (footer.version_max > kNumberMax) return std::nullopt;
   const auto records = get<std::uint32_t>(head + kRecordsAt);
   const auto names_bytes = get<std::uint32_t>(head + kNamesAt);

@@ -12,16 +12,16 @@
 namespace encore::disk {
 namespace {
 
-constexpr std::string_view kMagic = "ENCODISK";
+constexpr std::string_view kDiskMagic = "ENCODISK";
 constexpr std::string_view kSegmentMagic = "ENCOSEGM";
-constexpr std::size_t kVersionAt = 8;
+constexpr std::size_t kFormatVersionAt = 8;
 constexpr std::size_t kOpenedAt = 28;  // in a segment's header
 constexpr std::size_t kRunsAt = 96;    // in a superblock
 constexpr std::size_t kRunAt = kRunsAt + 16;
 // A header fits one sector, which no torn write takes apart: a page that tears would refuse a start
 // (docs/decisions/0110).
-constexpr std::size_t kSumAt = kSectorBytes - kSumBytes;
-static_assert(kRunAt + RunHistory::kRunsMax * sizeof(RunId) <= kSumAt);
+constexpr std::size_t kPageSumAt = kSectorBytes - kSumBytes;
+static_assert(kRunAt + RunHistory::kRunsMax * sizeof(RunId) <= kPageSumAt);
 // The superblock says itself which disk it is of.
 constexpr Salt kSuperblockSalt = 0x454e434f4449534bU;
 // Far beyond any device; sums of such numbers do not overflow.
@@ -37,11 +37,12 @@ bool begins_with(ConstPage page, std::string_view magic) {
 }
 
 void seal_page(Page out, Salt salt, std::uint64_t offset) {
-  put(out.data() + kSumAt, checksum(salt, offset, out.first<kSumAt>()));
+  put(out.data() + kPageSumAt, checksum(salt, offset, out.first<kPageSumAt>()));
 }
 
 bool is_sealed(ConstPage page, Salt salt, std::uint64_t offset) {
-  return get<std::uint64_t>(page.data() + kSumAt) == checksum(salt, offset, page.first<kSumAt>());
+  return get<std::uint64_t>(page.data() + kPageSumAt) ==
+         checksum(salt, offset, page.first<kPageSumAt>());
 }
 
 bool is_sound(const Superblock& block) {
@@ -89,7 +90,7 @@ PageKind kind_without_magic(ConstPage page, std::uint64_t offset) {
   // One that has lost nothing but its magic is ours nevertheless.
   std::array<std::byte, kPageBytes> with_magic{};
   std::ranges::copy(page, with_magic.begin());
-  std::memcpy(with_magic.data(), kMagic.data(), kMagic.size());
+  std::memcpy(with_magic.data(), kDiskMagic.data(), kDiskMagic.size());
   return is_sealed(with_magic, kSuperblockSalt, offset) ? PageKind::kDamaged : PageKind::kForeign;
 }
 
@@ -126,8 +127,8 @@ Result<Superblock> lay_out(std::uint64_t disk_bytes, std::uint64_t segment_bytes
 }
 
 void encode(const Superblock& block, std::uint64_t offset, Page out) {
-  begin_page(out, kMagic);
-  put(out.data() + kVersionAt, kFormatVersion);
+  begin_page(out, kDiskMagic);
+  put(out.data() + kFormatVersionAt, kFormatVersion);
   std::byte* at = out.data() + 16;
   for (const std::uint64_t number :
        {block.generation, block.uuid.lo, block.uuid.hi, block.identity_seed.lo,
@@ -143,8 +144,8 @@ void encode(const Superblock& block, std::uint64_t offset, Page out) {
 }
 
 DecodedSuperblock decode_superblock(ConstPage page, std::uint64_t offset) {
-  if (!begins_with(page, kMagic)) return {kind_without_magic(page, offset), 0, {}};
-  const auto version = get<std::uint32_t>(page.data() + kVersionAt);
+  if (!begins_with(page, kDiskMagic)) return {kind_without_magic(page, offset), 0, {}};
+  const auto version = get<std::uint32_t>(page.data() + kFormatVersionAt);
   if (!is_sealed(page, kSuperblockSalt, offset)) return {PageKind::kDamaged, 0, {}};
   if (version > kFormatVersion) return {PageKind::kNewer, version, {}};
   Superblock block;

@@ -9,13 +9,13 @@
 namespace encore::disk {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x4c504e45;  // "ENPL"
+constexpr std::uint32_t kFrameMagic = 0x4c504e45;  // "ENPL"
 constexpr std::uint32_t kEndsSnapshot = 1;
 constexpr std::size_t kFlagsAt = 4;
 constexpr std::size_t kEpochAt = 8;
 constexpr std::size_t kBytesAt = 16;
 constexpr std::size_t kCountAt = 20;
-constexpr std::size_t kSumAt = 24;
+constexpr std::size_t kFrameSumAt = 24;
 constexpr std::size_t kEntryHeadBytes = 20;
 constexpr std::size_t kKeyBytes = 16;
 // No segment has this number.
@@ -29,7 +29,7 @@ std::size_t pages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBy
 
 // Checksum of the header before its checksum, and of all behind it.
 std::uint64_t frame_sum(std::span<const std::byte> bytes, Salt salt, std::uint64_t offset) {
-  const std::uint64_t head = checksum(salt, offset, bytes.first(kSumAt));
+  const std::uint64_t head = checksum(salt, offset, bytes.first(kFrameSumAt));
   return checksum(salt ^ head, offset, bytes.subspan(kFrameHeaderBytes));
 }
 
@@ -87,12 +87,12 @@ std::span<const std::byte> FrameBuilder::seal(const Seal& seal) {
   const std::size_t used = kFrameHeaderBytes + bytes_;
   const std::size_t whole = pages(used);
   std::fill(at + used, at + whole, std::byte{0});
-  put(at, kMagic);
+  put(at, kFrameMagic);
   put(at + kFlagsAt, seal.ends_snapshot ? kEndsSnapshot : 0U);
   put(at + kEpochAt, seal.epoch);
   put(at + kBytesAt, static_cast<std::uint32_t>(bytes_));
   put(at + kCountAt, entries_);
-  put(at + kSumAt, frame_sum({at, whole}, seal.salt, seal.offset));
+  put(at + kFrameSumAt, frame_sum({at, whole}, seal.salt, seal.offset));
   bytes_ = 0;
   entries_ = 0;
   return {at, whole};
@@ -101,7 +101,7 @@ std::span<const std::byte> FrameBuilder::seal(const Seal& seal) {
 std::optional<FrameHead> frame_head(ConstPage page) {
   const std::byte* const at = page.data();
   const auto bytes = get<std::uint32_t>(at + kBytesAt);
-  if (get<std::uint32_t>(at) != kMagic || bytes > kFrameBytesMax - kFrameHeaderBytes) {
+  if (get<std::uint32_t>(at) != kFrameMagic || bytes > kFrameBytesMax - kFrameHeaderBytes) {
     return std::nullopt;
   }
   return FrameHead{get<std::uint64_t>(at + kEpochAt), pages(kFrameHeaderBytes + bytes)};
@@ -110,7 +110,7 @@ std::optional<FrameHead> frame_head(ConstPage page) {
 std::optional<Frame> decode_frame(std::span<const std::byte> bytes, Salt salt,
                                   std::uint64_t offset) {
   const std::byte* const at = bytes.data();
-  if (get<std::uint64_t>(at + kSumAt) != frame_sum(bytes, salt, offset)) return std::nullopt;
+  if (get<std::uint64_t>(at + kFrameSumAt) != frame_sum(bytes, salt, offset)) return std::nullopt;
   const auto flags = get<std::uint32_t>(at + kFlagsAt);
   const Frame frame{bytes.subspan(kFrameHeaderBytes, get<std::uint32_t>(at + kBytesAt)),
                     (flags & kEndsSnapshot) != 0};

@@ -10,12 +10,12 @@
 namespace encore::disk {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x43524e45;  // "ENRC"
+constexpr std::uint32_t kRecordMagic = 0x43524e45;  // "ENRC"
 // Offsets of the fields of the header; the bytes between them are zero.
 constexpr std::size_t kKindAt = 4;
 constexpr std::size_t kLayoutAt = 5;
 constexpr std::size_t kNamesAt = 6;
-constexpr std::size_t kVersionAt = 8;
+constexpr std::size_t kRecordVersionAt = 8;
 constexpr std::size_t kKeyAt = 16;
 constexpr std::size_t kVariantAt = 32;
 constexpr std::size_t kTimesAt = 40;  // fresh until, keep until, stored at
@@ -51,11 +51,11 @@ bool is_sound(const RecordFields& fields) {
 void put_header(const Record& record, std::byte* out) {
   const RecordFields& fields = record.fields;
   std::fill_n(out, kRecordHeaderBytes, std::byte{0});
-  put(out, kMagic);
+  put(out, kRecordMagic);
   put(out + kKindAt, static_cast<std::uint8_t>(fields.kind));
   put(out + kLayoutAt, kLayout);
   put(out + kNamesAt, static_cast<std::uint16_t>(record.text.names.size()));
-  put(out + kVersionAt, fields.version);
+  put(out + kRecordVersionAt, fields.version);
   put(out + kKeyAt, fields.key.lo);
   put(out + kKeyAt + 8, fields.key.hi);
   put(out + kVariantAt, fields.variant);
@@ -112,7 +112,7 @@ void encode_front(const Record& record, Salt salt, std::uint64_t offset, std::sp
 std::optional<RecordHeader> decode_header(std::span<const std::byte, kRecordHeaderBytes> bytes,
                                           Salt salt, std::uint64_t offset) {
   const std::byte* const at = bytes.data();
-  if (get<std::uint32_t>(at) != kMagic) return std::nullopt;
+  if (get<std::uint32_t>(at) != kRecordMagic) return std::nullopt;
   // The header has a sum of its own, for its sizes say how much is read next.
   if (get<std::uint64_t>(at + kHeaderSumAt) != checksum(salt, offset, bytes.first(kHeaderSumAt))) {
     return std::nullopt;
@@ -129,7 +129,7 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kRecordHead
                  .part = get<std::uint32_t>(at + kPartAt),
                  .key = {get<std::uint64_t>(at + kKeyAt), get<std::uint64_t>(at + kKeyAt + 8)},
                  .variant = get<std::uint64_t>(at + kVariantAt),
-                 .version = get<std::uint64_t>(at + kVersionAt),
+                 .version = get<std::uint64_t>(at + kRecordVersionAt),
                  .fresh_until = get<std::uint32_t>(at + kTimesAt),
                  .keep_until = get<std::uint32_t>(at + kTimesAt + 4),
                  .stored_at = get<std::uint32_t>(at + kTimesAt + 8),

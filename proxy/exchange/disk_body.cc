@@ -12,8 +12,8 @@ namespace encore::server {
 namespace {
 
 // If there is no memory now, or too many reads wait: so often it is tried again, so far apart.
-constexpr std::uint32_t kAttemptsMax = 500;
-constexpr Nanoseconds kAttemptInterval = std::chrono::milliseconds(20);
+constexpr std::uint32_t kReadsMax = 500;
+constexpr Nanoseconds kReadInterval = std::chrono::milliseconds(20);
 
 std::uint64_t block_begin(std::uint64_t position) {
   return position / disk::kBlockBytes * disk::kBlockBytes;
@@ -143,11 +143,10 @@ void DiskBody::read_on() {
   const auto place = parts_.kernel.find_part(key, parts_.loop.now());
   if (!place) {
     // The last ones may be on their way to the disk when no more come.
-    const bool is_on_its_way = wanted_.may_come &&
-                               place.error() == cache::PartMissing::kNotWritten &&
-                               ++vain_ < kAttemptsMax;
+    const bool is_on_its_way =
+        wanted_.may_come && place.error() == cache::PartMissing::kNotWritten && ++vain_ < kReadsMax;
     if (may_come || is_on_its_way) {
-      again_.start(kAttemptInterval);
+      again_.start(kReadInterval);
     } else {
       end_early();
     }
@@ -189,11 +188,11 @@ void DiskBody::finish(disk::LoadEnd how) {
   vain_ = body_->size() == began_at_ ? vain_ + 1 : 0;
   if (body_->size() >= wanted_.end) {
     body_->complete();
-  } else if (vain_ == kAttemptsMax) {
+  } else if (vain_ == kReadsMax) {
     end_early();
     return;
   } else if (vain_ != 0) {
-    again_.start(kAttemptInterval);
+    again_.start(kReadInterval);
     return;
   }
   on_more_();

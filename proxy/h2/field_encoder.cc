@@ -91,9 +91,9 @@ std::array<std::uint8_t, kIds> indices_by_id() {
 // 0: the static table does not have the name.
 const std::array<std::uint8_t, kIds> kIndices = indices_by_id();
 
-constexpr http::FieldSet kOfConnections = {FieldId::kConnection,      FieldId::kKeepAlive,
-                                           FieldId::kProxyConnection, FieldId::kTransferEncoding,
-                                           FieldId::kUpgrade,         FieldId::kHttp2Settings};
+constexpr http::FieldSet kHopByHopFields = {FieldId::kConnection,      FieldId::kKeepAlive,
+                                            FieldId::kProxyConnection, FieldId::kTransferEncoding,
+                                            FieldId::kUpgrade,         FieldId::kHttp2Settings};
 
 // Must enter no table on the way either (RFC 7541 7.1.3).
 constexpr http::FieldSet kSecrets = {FieldId::kAuthorization, FieldId::kProxyAuthorization,
@@ -164,7 +164,7 @@ void append_written(std::size_t bytes_max, std::string& block, Write write) {
 void write_field(std::string_view name, std::string_view value, Writer& writer,
                  std::optional<std::uint64_t>& length) {
   const FieldId id = http::classify_field(name);
-  if (kOfConnections.has(id)) return;
+  if (kHopByHopFields.has(id)) return;
   // The one value that it may have (RFC 9113 8.2.2).
   if (id == FieldId::kTe && !http::equals_lower(value, "trailers")) return;
   writer.field(kSecrets.has(id) ? kNeverIndexed : kLiteral, kIndices[static_cast<std::size_t>(id)],

@@ -32,7 +32,7 @@ bool is_sound_name(std::string_view name) noexcept {
 
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 
-constexpr http::FieldSet kOfConnections = {
+constexpr http::FieldSet kConnectionFields = {
     http::FieldId::kConnection, http::FieldId::kKeepAlive, http::FieldId::kProxyConnection,
     http::FieldId::kTransferEncoding, http::FieldId::kUpgrade};
 
@@ -60,7 +60,7 @@ Malformed check_field(std::string_view name, std::string_view value, http::Field
   if (!is_sound_value(value)) return Malformed::kBadValue;
   id = http::classify_field(name);
   if (id != http::FieldId::kOther) {
-    if (kOfConnections.has(id)) return Malformed::kConnectionField;
+    if (kConnectionFields.has(id)) return Malformed::kConnectionField;
     if (id == http::FieldId::kTe && !http::equals_lower(value, "trailers"))
       return Malformed::kBadTe;
   }

@@ -29,11 +29,6 @@ constexpr int kQuestionsAPort = 32;
 // Kept for the next questions: making one costs about 20 us.
 constexpr std::size_t kIdleChannels = 4;
 
-struct Deleter {
-  void operator()(ares_channeldata* channel) const { ares_destroy(channel); }
-};
-using Handle = std::unique_ptr<ares_channeldata, Deleter>;
-
 void prepare_library() {
   [[maybe_unused]] static const bool prepared = [] {
     ENCORE_CHECK(ares_library_init(ARES_LIB_INIT_ALL) == ARES_SUCCESS, "c-ares starts");
@@ -131,6 +126,11 @@ struct DnsClient::Question {
 // One c-ares channel with its sockets on the loop.
 class DnsClient::Channel {
  public:
+  struct Deleter {
+    void operator()(ares_channeldata* channel) const { ares_destroy(channel); }
+  };
+  using Handle = std::unique_ptr<ares_channeldata, Deleter>;
+
   explicit Channel(DnsClient& client)
       : client_(client), timer_(client.loop_, [this] { process(ARES_SOCKET_BAD, 0); }) {}
 
@@ -316,7 +316,7 @@ Result<void> DnsClient::read_system() {
       status != ARES_SUCCESS) {
     return failure(status);
   }
-  const Handle handle(made);
+  const Channel::Handle handle(made);
   ares_addr_port_node* servers = nullptr;
   if (const int status = ares_get_servers_ports(made, &servers); status != ARES_SUCCESS) {
     return failure(status);

@@ -15,9 +15,9 @@ namespace {
 using filter::FilterShape;
 using filter::Layout;
 
-constexpr RealRange kFprs{.min = 0, .max = 1, .without_min = true, .without_max = true};
-constexpr NumberRange kBits{.min = 1, .max = filter::kBitsMax};
-constexpr NumberRange kKeys{.min = 1, .max = std::uint64_t{1} << 52U};
+constexpr RealRange kFullFprs{.min = 0, .max = 1, .without_min = true, .without_max = true};
+constexpr NumberRange kFilterBits{.min = 1, .max = filter::kBitsMax};
+constexpr NumberRange kKeyCounts{.min = 1, .max = std::uint64_t{1} << 52U};
 
 Result<FilterShape> shape_of(const std::string& layout, std::uint64_t bits, std::uint64_t hashes) {
   const auto parsed = filter::parse_layout(layout);
@@ -51,8 +51,8 @@ class ScalableCommand final : public Command {
     return "encore-sim theory scalable --capacity 1000 --fpr 0.01 --keys 1000,10000,1000000";
   }
   void declare(Arguments& a) override {
-    a.number("--capacity", capacity_, "keys of the first slice", kKeys);
-    a.real("--fpr", fpr_, "largest compound rate; rate of each slice in the list", kFprs);
+    a.number("--capacity", capacity_, "keys of the first slice", kKeyCounts);
+    a.real("--fpr", fpr_, "largest compound rate; rate of each slice in the list", kFullFprs);
     a.real("--growth", growth_, "growth factor of slice capacities (s)", {.min = 1, .max = 16});
     a.real("--tightening", tightening_, "tightening factor of slice rates (r)",
            {.min = 0, .max = 1, .without_min = true, .without_max = true});
@@ -61,7 +61,7 @@ class ScalableCommand final : public Command {
   }
   Result<Outcome> run(const Context& context) override {
     const auto layout = filter::parse_layout(layout_);
-    const auto keys = parse_numbers("--keys", keys_, kKeys);
+    const auto keys = parse_numbers("--keys", keys_, kKeyCounts);
     if (!layout || !keys) {
       return std::unexpected(layout ? keys.error() : layout.error());
     }
@@ -141,8 +141,8 @@ class CountingCommand final : public Command {
     return "encore-sim theory counting --keys 80000 --bits 800000 --hashes 4,7";
   }
   void declare(Arguments& a) override {
-    a.number("--keys", keys_, "number of distinct keys", kKeys);
-    a.number("--bits", bits_, "counters of the filter", kBits);
+    a.number("--keys", keys_, "number of distinct keys", kKeyCounts);
+    a.number("--bits", bits_, "counters of the filter", kFilterBits);
     a.text("--hashes", hashes_, "numbers of hashes: 7, 1..8 or 1,2,4");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
   }
@@ -209,10 +209,11 @@ class UnionCommand final : public Command {
     return "encore-sim theory union --keys 80000 --others 80000 --common 20000 --bits 800000";
   }
   void declare(Arguments& a) override {
-    a.number("--keys", keys_, "distinct keys in the first filter", kKeys);
-    a.number("--others", others_, "distinct keys in the second filter", kKeys);
-    a.number("--common", common_, "number of keys in both filters", {.min = 0, .max = kKeys.max});
-    a.number("--bits", bits_, "bits of each filter", kBits);
+    a.number("--keys", keys_, "distinct keys in the first filter", kKeyCounts);
+    a.number("--others", others_, "distinct keys in the second filter", kKeyCounts);
+    a.number("--common", common_, "number of keys in both filters",
+             {.min = 0, .max = kKeyCounts.max});
+    a.number("--bits", bits_, "bits of each filter", kFilterBits);
     a.text("--hashes", hashes_, "numbers of hashes: 7, 1..8 or 1,2,4");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
   }
@@ -295,9 +296,9 @@ class KindsCommand final : public Command {
     return "encore-sim theory kinds --keys 1000000 --fpr 0.01 --capacity 1000";
   }
   void declare(Arguments& a) override {
-    a.number("--keys", keys_, "number of distinct keys", kKeys);
-    a.real("--fpr", fpr_, "false-positive rate with all keys inserted", kFprs);
-    a.number("--capacity", capacity_, "keys of the first slice of growing filters", kKeys);
+    a.number("--keys", keys_, "number of distinct keys", kKeyCounts);
+    a.real("--fpr", fpr_, "false-positive rate with all keys inserted", kFullFprs);
+    a.number("--capacity", capacity_, "keys of the first slice of growing filters", kKeyCounts);
   }
   Result<Outcome> run(const Context&) override {
     Outcome outcome;

@@ -20,13 +20,6 @@
 namespace encore::sim {
 namespace {
 
-struct FreeBase {
-  void operator()(event_base* base) const { event_base_free(base); }
-};
-struct FreeServer {
-  void operator()(evhttp* server) const { evhttp_free(server); }
-};
-
 // The port that a listening socket was given.
 std::uint16_t port_of(evutil_socket_t socket) {
   sockaddr_storage address{};
@@ -45,6 +38,13 @@ std::uint16_t port_of(evutil_socket_t socket) {
 }  // namespace
 
 class SyntheticOrigin::Server {
+  struct FreeBase {
+    void operator()(event_base* base) const { event_base_free(base); }
+  };
+  struct FreeServer {
+    void operator()(evhttp* server) const { evhttp_free(server); }
+  };
+
  public:
   explicit Server(SyntheticOrigin& origin) : origin_(origin) {}
   ~Server() {

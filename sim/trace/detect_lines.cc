@@ -83,7 +83,7 @@ Detection detected(TraceFormat format, const Fit& fit, const std::string& what =
           .reason = what + fit.text()};
 }
 
-std::unexpected<Error> refuse(const std::string& what) {
+std::unexpected<Error> unknown_lines(const std::string& what) {
   return fail("unknown format: " + what +
               "; name it with --format, and the columns of csv with --columns and --delimiter");
 }
@@ -97,8 +97,8 @@ Result<Detection> detect_json(const Lines& lines, const TraceOptions& options) {
   const Fit fit = try_parser(*make_json_parser(options, caddy), lines);
   return fit.good()
              ? Result<Detection>(detected(caddy ? TraceFormat::kCaddy : TraceFormat::kJson, fit))
-             : refuse("its lines begin as JSON, but " + fit.text() + ": " + fit.first_wrong +
-                      " (one object a line, --columns names its fields)");
+             : unknown_lines("its lines begin as JSON, but " + fit.text() + ": " + fit.first_wrong +
+                             " (one object a line, --columns names its fields)");
 }
 
 // --- columns ------------------------------------------------------------------------------------
@@ -270,14 +270,14 @@ Result<Detection> detect_keys(const Lines& lines) {
   }
   if (!fit.good() || 2 * separated >= lines.size()) {
     constexpr std::size_t kShown = 60;
-    return refuse("no format of lines fits \"" + std::string(lines.front().substr(0, kShown)) +
-                  "\"");
+    return unknown_lines("no format of lines fits \"" +
+                         std::string(lines.front().substr(0, kShown)) + "\"");
   }
   constexpr std::size_t kAgainMin = 20;  // one in so many
   const std::size_t again =
       lines.size() - std::unordered_set<std::string_view>(lines.begin(), lines.end()).size();
   if (again * kAgainMin < lines.size()) {
-    return refuse(
+    return unknown_lines(
         "it has one word per line, and hardly one repeats: if these are keys, use --format csv");
   }
   return Detection{.format = TraceFormat::kCsv,
@@ -312,12 +312,12 @@ std::optional<Detection> detect_words(const Lines& lines) {
 Result<Detection> detect_lines(const Head& head, const TraceOptions& options) {
   if (head.bytes.find('\n') == std::string_view::npos &&
       head.bytes.find('\r') != std::string_view::npos) {
-    return refuse("its lines end in CR; convert them with `tr '\\r' '\\n'`");
+    return unknown_lines("its lines end in CR; convert them with `tr '\\r' '\\n'`");
   }
   const Lines lines = first_lines(head);
   if (lines.empty()) {
-    return refuse(head.whole ? "it has only empty lines and comments"
-                             : "its first 64 KiB are one line, or only comments");
+    return unknown_lines(head.whole ? "it has only empty lines and comments"
+                                    : "its first 64 KiB are one line, or only comments");
   }
   const auto objects = static_cast<std::size_t>(
       std::ranges::count_if(lines, [](std::string_view line) { return line.starts_with('{'); }));
@@ -342,8 +342,8 @@ Result<Detection> detect_lines(const Head& head, const TraceOptions& options) {
     return *words;
   }
   if (unread.columns != 0) {
-    return refuse("its lines have " + std::to_string(unread.columns) + " columns with " +
-                  std::string(unread.separator.name) + " between, but " + unread.why);
+    return unknown_lines("its lines have " + std::to_string(unread.columns) + " columns with " +
+                         std::string(unread.separator.name) + " between, but " + unread.why);
   }
   return detect_keys(first_lines(head, SIZE_MAX));
 }

@@ -65,7 +65,7 @@ def read_arguments(arguments):
     parser = argparse.ArgumentParser(prog="./dev mutate", description=__doc__, epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", metavar="FILE", help="sources, or folders of them")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/dev",
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/dev-apart",
                         help=argparse.SUPPRESS)
     parser.add_argument("--root", type=pathlib.Path, default=ROOT, help=argparse.SUPPRESS)
     parser.add_argument("--changed", nargs="?", const="", metavar="COMMIT",
