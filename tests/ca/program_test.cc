@@ -82,18 +82,18 @@ TEST_CASE("encore ca create writes over nothing", "[ca][cli]") {
   const TemporaryDirectory directory;
   const std::string line = "create --out " + directory.path() + " --host a.example";
   write_text(directory / "ca.crt", "mine");
-  check_refused(run(line), "ca.crt: is there already");
+  check_refused(run(line), "ca.crt: exists already");
   CHECK(read_text(directory / "ca.crt") == "mine");
   CHECK_FALSE(is_there(directory / "ca.key"));
   std::filesystem::remove(directory / "ca.crt");
   write_text(directory / "ca.key", "mine");
-  check_refused(run(line), "ca.key: is there already");
+  check_refused(run(line), "ca.key: exists already");
   CHECK(read_text(directory / "ca.key") == "mine");
   CHECK_FALSE(is_there(directory / "ca.crt"));
   // Nor does it follow what somebody has laid there.
   std::filesystem::remove(directory / "ca.key");
   std::filesystem::create_symlink(directory / "elsewhere", directory / "ca.key");
-  check_refused(run(line), "ca.key: is there already");
+  check_refused(run(line), "ca.key: exists already");
   CHECK_FALSE(is_there(directory / "elsewhere"));
   check_refused(run("create --out " + (directory / "no/where") + " --host a.example"),
                 "no/where: No such file");
@@ -176,7 +176,7 @@ TEST_CASE("encore ca show --install names the file and the hosts", "[ca][cli]") 
     CHECK(ran.out.find("PRIVATE") == std::string::npos);
   }
   check_refused(run("show"), "no certificate; add CERT");
-  check_refused(run("show " + (directory / "ca.key")), "ca.key: holds no certificate");
+  check_refused(run("show " + (directory / "ca.key")), "ca.key: contains no PEM certificate");
 }
 
 TEST_CASE("A file name is one word of a shell", "[ca][cli]") {

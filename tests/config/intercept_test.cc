@@ -86,7 +86,7 @@ TEST_CASE("--check-config says what is decrypted", "[config][intercept]") {
   CAPTURE(said);
   CHECK(said.find("CONNECT to *.a.example, b.example at port 443, never bank.a.example\n") !=
         std::string::npos);
-  CHECK(said.find("note: the proxy reads what clients send") != std::string::npos);
+  CHECK(said.find("note: the proxy reads all traffic of clients") != std::string::npos);
   CHECK(report("[intercept]\nhosts = [\"a.example\"]\n").find("has no effect") !=
         std::string::npos);
 }

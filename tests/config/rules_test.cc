@@ -139,7 +139,7 @@ TEST_CASE("client_cache_control is a list of directives", "[config][rules]") {
 TEST_CASE("origins that no listener serves are noted", "[config]") {
   const std::string origin = "[[origin]]\nservers = [\"http://127.0.0.1:8000\"]\n";
   const std::string reverse = "[[listen]]\nmode = \"reverse\"\n";
-  const std::string note = "note: [[origin]] is without effect: no [[listen]] has mode";
+  const std::string note = "note: [[origin]] has no effect: no [[listen]] has mode";
   CHECK(check_report(good(origin), 1).contains(note));
   CHECK_FALSE(check_report(good(origin + reverse), 1).contains(note));
   CHECK_FALSE(check_report(good(""), 1).contains(note));
@@ -158,7 +158,7 @@ TEST_CASE("what does not go together in a rule is refused where it stands", "[co
   CHECK_FALSE(fault("[[rule]]\ncookies = \"bypass:*a\"\n").empty());
   CHECK_FALSE(fault("[[rule]]\ncookies = \"bypass:\"\n").empty());
   CHECK(fault("[[rule]]\ncontent_type = \"a/b\"\ncookies = \"ignore\"\n")
-            .starts_with("t.toml:3:11: rule.0.cookies: comes before the response"));
+            .starts_with("t.toml:3:11: rule.0.cookies: applies before the response"));
   CHECK(fault("[[rule]]\nadmission = \"tinylfu\"\n").find("learns from all requests") !=
         std::string::npos);
   const std::string waits = "[[rule]]\ncontent_type = \"a/b\"\nignore = [\"private\"]\n[[rule]]\n";

@@ -214,7 +214,7 @@ class HandoverTest(HandoverCase):
             self.assertEqual(400, status, answer)
         status, answer = self.announce(node, "POST", "/filter/adopt", TOKEN, 4 << 20)
         self.assertEqual(413, status)
-        self.assertIn(b"at most 3145728 bytes, as admission.adopted_memory has it", answer)
+        self.assertIn(b"at most 3145728 bytes (admission.adopted_memory)", answer)
         refusing = self.node({"adopted_memory": "0B"})
         status, answer = self.announce(refusing, "POST", "/filter/adopt", TOKEN, 4 << 20)
         self.assertEqual(409, status)
@@ -287,7 +287,7 @@ class HandoverTest(HandoverCase):
         length = int(re.search(rb"Content-Length: (\d+)", begun).group(1))
         node.signal(signal.SIGTERM)
         self.assertEqual(0, node.wait_for_exit())
-        self.assertIn("the drain is over: 1 requests of the admin listener are cut", node.output())
+        self.assertIn("the drain is over: 1 requests of the admin listener were cut", node.output())
         with contextlib.suppress(ConnectionResetError):
             self.assertLess(len(self.read_all(reader, begun)), length)
 

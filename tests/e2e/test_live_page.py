@@ -365,7 +365,7 @@ class LivePage(Case):
         page = self.page(encore)
         self.assertEqual("ready", page.text("#state"))
         encore.signal(signal.SIGHUP)
-        page.until("document.querySelector('#reload').textContent.includes('taken over')")
+        page.until("document.querySelector('#reload').textContent.includes('accepted')")
         encore.config_path.write_text("nonsense = 1\n")
         encore.signal(signal.SIGHUP)
         page.until("document.querySelector('#reload').textContent.includes('refused')")

@@ -301,7 +301,7 @@ class Logins(Case):
             self.users.write_text("ann:$1$abcdefgh$irWbblnpmw.5z7wgBnprh0\n")
             encore.signal(1)
             eventually(lambda: encore.stats()["reload_failures"] == 1, "it is refused")
-            self.assertIn(f"{self.users}:1: is hashed by a method that is weak", encore.output())
+            self.assertIn(f"{self.users}:1: has a weak or unknown hash", encore.output())
             client.send(ask)
             self.assertEqual(200, client.read_response().status)
             self.users.write_text(f"bob:{SHA512}\n")

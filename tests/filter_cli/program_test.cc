@@ -263,7 +263,7 @@ TEST_CASE("A filter that is overfull says so", "[filter-cli]") {
   const TemporaryDirectory directory;
   const Ran ran = run("build --capacity 100 -o " + (directory / "f"), numbers(1, 300));
   CHECK(ran.exit_code == 0);
-  CHECK(ran.err.starts_with("encore-filter: the filter is made for 100 keys and has about "));
+  CHECK(ran.err.starts_with("encore-filter: the filter is sized for 100 keys and has about "));
   CHECK(run("build --capacity 100 -o " + (directory / "f"), numbers(1, 100)).err.empty());
 }
 

@@ -174,7 +174,7 @@ TEST_CASE("pages are for those who call the listener by a name of its own", "[pr
 TEST_CASE("pages are for allow_clients, and the probes for everybody", "[process][admin]") {
   Admin admin;
   admin.process.settings.admin.allow_clients = {"192.0.2.0/24"};
-  CHECK(admin.answer("GET /metrics").find("Client 127.0.0.1 is none of admin.allow_clients") !=
+  CHECK(admin.answer("GET /metrics").find("Client 127.0.0.1 is not in admin.allow_clients") !=
         std::string::npos);
   CHECK(admin.status("GET /") == 403);
   CHECK(admin.status("GET /no-such-page") == 403);
@@ -299,8 +299,8 @@ TEST_CASE("a body that will not be taken is not waited for", "[process][admin]")
   const std::string large = asked("POST /filter/adopt", right, kLarge);
   CHECK(large.starts_with("HTTP/1.1 413 "));
   CHECK(
-      large.ends_with("A body of 100000000000 bytes, accepted: at most 7340032 bytes, as "
-                      "admission.adopted_memory has it\n"));
+      large.ends_with("A body of 100000000000 bytes, accepted: at most 7340032 bytes "
+                      "(admission.adopted_memory)\n"));
   admin.process.settings.admission.adopted_memory_bytes = 0;
   const std::string none = asked("POST /filter/adopt", right, 1);
   CHECK(none.starts_with("HTTP/1.1 409 "));

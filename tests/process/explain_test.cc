@@ -50,8 +50,8 @@ TEST_CASE("a request that cannot be is refused, with what is wrong", "[process][
       {{.url = "http://a.example/", .client = "me"}, "\"me\" is not an address"},
       {{.url = "http://a.example/", .listener = "127.0.0.1:1"},
        "is not the address of a [[listen]]"},
-      {{.url = "http://a.example/", .fields = {"X-No-Colon"}}, "is no field"},
-      {{.url = "http://a.example/", .fields = {"X: y\r\nHost: b.example"}}, "is no field"},
+      {{.url = "http://a.example/", .fields = {"X-No-Colon"}}, "is not a field"},
+      {{.url = "http://a.example/", .fields = {"X: y\r\nHost: b.example"}}, "is not a field"},
       {{.url = "http://a.example/", .fields = {"Content-Length : 1"}}, "space-before-colon"},
   }));
   CAPTURE(asked.url, asked.method, asked.client);

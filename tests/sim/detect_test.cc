@@ -313,7 +313,7 @@ TEST_CASE("The report says the format, how sure it is and why", "[sim][trace]") 
   CHECK(run("tune " + csv).out.find(told) != std::string::npos);
   CHECK(run("stats --format csv " + csv).out.find("Format csv (given): 20 lines") !=
         std::string::npos);
-  CHECK(run("stats " + keys).out.find("Format csv (low: one word a line") != std::string::npos);
+  CHECK(run("stats " + keys).out.find("Format csv (low: one word per line") != std::string::npos);
 
   const Ran both = run("stats --json --no-timing " + csv + " " + keys);
   const nlohmann::json files = nlohmann::json::parse(both.out)["trace"];

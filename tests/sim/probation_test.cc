@@ -228,8 +228,8 @@ TEST_CASE("options of probation that are wrong are refused with what is accepted
   check_refused(run(command + "--shards 4"), "accepted: 1");
   check_refused(run(command + "--hash md5"), "accepted: xxh3");
   check_refused(run(command + "--wait-max soon"), "--wait-max");
-  check_refused(run(command + "--overhead 76"), "--overhead does not go with");
-  check_refused(run(command + "--rotate-after 1h"), "--rotate-after does not go with");
+  check_refused(run(command + "--overhead 76"), "--overhead cannot be combined with");
+  check_refused(run(command + "--rotate-after 1h"), "--rotate-after cannot be combined with");
   check_refused(run(command + "--head-bytes 200"), "--head-bytes cannot be combined with");
   check_refused(run(command + "--sample 0.5"), "--disk-size cannot be combined with a sample");
   check_refused(run("replay " + trace.path() + " --admission always --window 1"),
