@@ -36,7 +36,7 @@ Result<void> use_certificate(SSL_CTX* context, const std::string& certificate_fi
   const auto key = read_private_key(key_file);
   if (!key) return in_file("key", key_file, key.error().message);
   if (SSL_CTX_use_PrivateKey(context, key->get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
-    return fail("key \"" + key_file + "\" is not that of the certificate \"" + certificate_file +
+    return fail("key \"" + key_file + "\" does not match the certificate \"" + certificate_file +
                 "\"");
   }
   return {};

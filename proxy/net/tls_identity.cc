@@ -83,7 +83,7 @@ Result<TlsIdentity> TlsIdentity::load(const Files& files, WallTime now) {
   if (!read) return in_file("certificate", files.certificate, read.error().message);
   const std::size_t place = place_of(key->get(), *read);
   if (place == read->size()) {
-    return fail("key \"" + files.key + "\" is not that of the certificate \"" + files.certificate +
+    return fail("key \"" + files.key + "\" does not match the certificate \"" + files.certificate +
                 "\"");
   }
   if (place != 0) {

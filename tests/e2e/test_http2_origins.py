@@ -478,7 +478,7 @@ class Health(OriginCase):
         eventually(lambda: self.metric("health_checks_total") >= 2, "it is checked")
         self.assertEqual(0, self.metric("health_check_failures_total"))
         well.clear()
-        eventually(lambda: "is down: /health: status 500" in self.proxy.output(), "it is down")
+        eventually(lambda: ": down: /health: status 500" in self.proxy.output(), "it is down")
 
 
 class RealServers(OriginCase):

@@ -180,7 +180,7 @@ class Interrupted(Case):
                 eventually(lambda: unread(process.stdout) > size - 4096, "the pipe is full")
                 process.send_signal(signal.SIGINT)
                 self.assertEqual(EXIT_INTERRUPTED, process.wait(DEADLINE))
-                self.assertIn("nothing is known", process.stderr.read().decode())
+                self.assertIn("no results", process.stderr.read().decode())
 
     def test_an_interrupted_generate_leaves_a_shorter_trace(self):
         for name in ("trace.csv.zst", "trace.bin"):

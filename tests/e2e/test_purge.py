@@ -70,7 +70,7 @@ class Purge(Case):
         load()
         self.assertEqual(3, self.purge(body=json.dumps({"all": True}).encode(),
                                        Content_Type="application/json"))
-        self.assertIn("nothing to purge", self.purge("?all=0", status=400))
+        self.assertIn("no target", self.purge("?all=0", status=400))
 
     def test_by_url_behind_a_reverse_listener(self):
         self.start_all({"/a": fresh(b"a")})
@@ -238,7 +238,7 @@ class Purge(Case):
         self.start_all({})
         self.assertIn("accepted", self.purge(status=400))
         self.assertIn("unknown", self.purge("?what=1", status=400))
-        self.assertIn("no http", self.purge("?url=/a", status=400))
+        self.assertIn("not an http", self.purge("?url=/a", status=400))
         self.assertIn("soft", self.purge("?tag=a&soft=maybe", status=400))
         self.assertIn("JSON", self.purge(body=b"{", status=400, Content_Type="application/json"))
         for nested in (b'{"tag": ' + b"[" * 200_000 + b"]" * 200_000 + b"}",

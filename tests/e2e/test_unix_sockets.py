@@ -138,7 +138,7 @@ class Listeners(Case):
         origin = Origin(self, default=response(b"page"))
         encore = self.reverse(origin, start=False)
         self.path.write_text("precious")
-        self.assertIn("a file that is no socket", self.refused_at_start(encore))
+        self.assertIn("the file exists and is not a socket", self.refused_at_start(encore))
         self.assertEqual("precious", self.path.read_text())
         self.path.unlink()
         other = socket.socket(socket.AF_UNIX)

@@ -224,7 +224,7 @@ TEST_CASE("options of probation that are wrong are refused with what is accepted
   check_refused(run("replay " + trace.path() + " --cache-size 1MiB --admission always,probation " +
                     "--disk-size 16MiB --disk-segment 500KiB"),
                 "accepted: a power of two");
-  check_refused(run(command + "--capacity 200000000000"), "of memory, accepted");
+  check_refused(run(command + "--capacity 200000000000"), "of memory; available");
   check_refused(run(command + "--shards 4"), "accepted: 1");
   check_refused(run(command + "--hash md5"), "accepted: xxh3");
   check_refused(run(command + "--wait-max soon"), "--wait-max");
