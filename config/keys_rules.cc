@@ -170,12 +170,12 @@ constexpr std::array kConditionKeys = {
                               .one_will_do = true,
                               .accepted = "names of fields",
                               .item_check = check_field_name}),
-    bound<&Rule::key>(
-        {.name = "key",
-         .kind = Kind::kChoice,
-         .doc = "`digest`: responses with the same SHA-256 in their path (`sha256:HEX`, "
-                "`SHA256/HEX`) are one object, on any host and path. Needs `verify`.",
-         .choices = kRuleKeyNames}),
+    bound<&Rule::key>({.name = "key",
+                       .kind = Kind::kChoice,
+                       .doc =
+                           "`digest`: responses with the same SHA-256 in their path (`sha256:HEX`, "
+                           "`SHA256/HEX`) are one object, on any host and path. Needs `verify`.",
+                       .choices = kRuleKeyNames}),
     bound<&Rule::verify>({.name = "verify",
                           .kind = Kind::kChoice,
                           .doc = "`sha256`: a body that differs from the digest in its path is not "
