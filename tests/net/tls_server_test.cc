@@ -328,7 +328,7 @@ TEST_CASE("files of certificates that are not right are refused by name and reas
   says(good.certificate, certificates().directory(), certificates().directory(), "regular");
   says(good.key, good.key, good.key, "contains no certificate");
   says(good.certificate, good.certificate, good.certificate, "others can read");
-  says(good.certificate, other.key, other.key, "not that of the certificate");
+  says(good.certificate, other.key, other.key, "does not match the certificate");
   says(old.certificate, old.key, old.certificate, "has expired at 20");
   says(early.certificate, early.key, early.certificate, "is not valid before 20");
   const std::string ca = text_of(certificates().ca_file());
