@@ -221,7 +221,7 @@ TEST_CASE("Columns are told by what is between them, or refused with what to do"
 }
 
 TEST_CASE("One word a line is a key where words come again", "[sim][trace]") {
-  check_detected("a\nb\na\n", TraceFormat::kCsv, Confidence::kLow, "some come again");
+  check_detected("a\nb\na\n", TraceFormat::kCsv, Confidence::kLow, "some repeat");
   check_detected(lines_of(50, "http://a/KEY?x=1"), TraceFormat::kCsv, Confidence::kLow, "word");
   check_no_trace(lines_of(50, "word-TIME"), "use --format csv");
   check_no_trace("{\n\"key\": 1\n}\n", "");
@@ -235,7 +235,7 @@ TEST_CASE("Some bad lines among the first ones do not hide the format", "[sim][t
   check_detected("# remark\ntime,key,size\n" + lines_of(20, "TIME,KEY,SIZE"), TraceFormat::kCsv,
                  Confidence::kHigh, "a header with time, key, size");
   check_no_trace(lines_of(5, "TIME KEY SIZE") + lines_of(5, "four words without sense"), "");
-  check_no_trace("# only\n# remarks\n", "remarks");
+  check_no_trace("# only\n# remarks\n", "only empty lines and comments");
   check_no_trace(std::string(2 * kHeadBytes, 'a'), "one line");
   const Directory directory;
   const Ran ran =
