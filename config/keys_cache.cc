@@ -202,12 +202,14 @@ constexpr std::uint64_t kEnduranceMax = 1024 * 1024 * kTiB;
 constexpr std::array kDiskKeys = {
     bound<&Disk::path>(
         {.name = "path",
-         .doc =
-             "A file, created if missing, or a block device. Relative names start at the directory "
-             "in which encore was started. Anything that is not a disk of encore is refused.",
+         .doc = "A file, a block device, or a directory, in which the file `disk` is used. "
+                "A missing file is created, with the directories above it. A name "
+                "that ends in `/` is a directory. Relative names start at the "
+                "directory in which encore was started. Anything that is not a disk "
+                "of encore is refused.",
          .required = true,
          .apply = Apply::kRestart,
-         .accepted = "a file name",
+         .accepted = "a file or directory name",
          .item_check = check_disk_name}),
     bound<&Disk::size_bytes>({.name = "size",
                               .kind = Kind::kBytes,

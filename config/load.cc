@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -115,13 +116,29 @@ Result<Config> load(const std::string* toml, std::string_view name,
   return std::move(draft).finish();
 }
 
+// A disk that is a directory is a file in it.
+void name_disk_files(Config& config) {
+  for (Disk& disk : config.disk) disk.path = disk_file_of(disk.path);
+}
+
 }  // namespace
 
+std::string disk_file_of(const std::string& path) {
+  std::error_code ignored;
+  if (!path.ends_with('/') && !std::filesystem::is_directory(path, ignored)) return path;
+  return (std::filesystem::path(path) / kDiskFileName).string();
+}
+
 Result<Config> load_config(const Sources& sources, Places* places) {
-  if (sources.path.empty()) return load(nullptr, {}, sources.sets, places);
-  const auto text = read_file(sources.path);
-  if (!text) return std::unexpected(text.error());
-  return load(&*text, sources.path, sources.sets, places);
+  std::optional<std::string> text;
+  if (!sources.path.empty()) {
+    auto read = read_file(sources.path);
+    if (!read) return std::unexpected(read.error());
+    text = *std::move(read);
+  }
+  auto config = load(text ? &*text : nullptr, sources.path, sources.sets, places);
+  if (config) name_disk_files(*config);
+  return config;
 }
 
 Result<Config> parse_config(std::string_view toml, std::string_view name,

@@ -1,5 +1,5 @@
-// From a file and the command line to a valid Config. Pure but for reading the file; nothing
-// changes anywhere when a config is bad. Thread-safe.
+// From a file and the command line to a valid Config. Pure but for reading the file, and asking
+// which disks are directories; nothing changes anywhere when a config is bad. Thread-safe.
 #pragma once
 
 #include <span>
@@ -27,7 +27,14 @@ struct Sources {
 // Fills in `places` where it is asked for and the config is good.
 Result<Config> load_config(const Sources& sources, Places* places = nullptr);
 
-// The same from text; `name` stands for the file in messages.
+// The name of a disk's file in a directory.
+inline constexpr std::string_view kDiskFileName = "disk";
+// Returns the file of the disk that a config names by this path: a file in it for a directory, or a
+// path that ends in "/"; else the path.
+std::string disk_file_of(const std::string& path);
+
+// The same from text, with the paths of disks as they are written; `name` stands for the file in
+// messages.
 Result<Config> parse_config(std::string_view toml, std::string_view name,
                             std::span<const std::string> sets = {});
 

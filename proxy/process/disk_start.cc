@@ -13,6 +13,7 @@
 
 #include "base/new_file.h"
 #include "proxy/disk/disk_set.h"
+#include "proxy/process/directories.h"
 #include "proxy/process/disk_purge.h"
 #include "proxy/process/private_file.h"
 
@@ -24,11 +25,34 @@ Result<void> fail_making(const config::Disk& disk, int os_error) {
               "\" cannot be created: " + why_no_new_file(disk.path, os_error));
 }
 
-Result<void> check_new_disk(const config::Disk& disk) {
-  std::filesystem::path directory = std::filesystem::path(disk.path).parent_path();
-  if (directory.empty()) directory = ".";
+std::string directory_of(const config::Disk& disk) {
+  const std::string directory = std::filesystem::path(disk.path).parent_path();
+  return directory.empty() ? "." : directory;
+}
+
+// Makes the directory of a disk's file, if it is missing.
+Result<void> make_directory_of(const config::Disk& disk) {
+  std::error_code ignored;
+  const std::string directory = directory_of(disk);
+  if (std::filesystem::is_directory(directory, ignored)) return {};
+  auto made = make_directory(directory);
+  return made ? made : fail("disk \"" + disk.path + "\": " + made.error().message);
+}
+
+Result<void> check_new_file_of(const config::Disk& disk) {
+  std::error_code ignored;
+  const std::string directory = directory_of(disk);
+  if (!std::filesystem::is_directory(directory, ignored)) {
+    auto makeable = check_makeable(directory);
+    return makeable ? makeable : fail("disk \"" + disk.path + "\": " + makeable.error().message);
+  }
   const int os_error = check_new_file(disk.path);
-  if (os_error != 0 && os_error != EEXIST) return fail_making(disk, os_error);
+  return os_error == 0 || os_error == EEXIST ? Result<void>() : fail_making(disk, os_error);
+}
+
+Result<void> check_new_disk(const config::Disk& disk) {
+  if (auto makeable = check_new_file_of(disk); !makeable) return makeable;
+  const std::string directory = existing_directory(directory_of(disk));
   struct statvfs room{};
   if (::statvfs(directory.c_str(), &room) != 0) return fail_making(disk, errno);
   const std::uint64_t bytes = std::uint64_t{room.f_bavail} * room.f_frsize;
@@ -113,6 +137,9 @@ disk::DisksOptions disk_options(const config::Config& config, const filter::Seed
 Result<std::unique_ptr<disk::Disks>> open_disks(const config::Config& config,
                                                 const filter::Seed& identity_seed, bool clear) {
   if (config.disk.empty()) return nullptr;
+  for (const config::Disk& each : config.disk) {
+    if (auto made = make_directory_of(each); !made) return std::unexpected(made.error());
+  }
   disk::DisksOptions options = disk_options(config, identity_seed);
   options.clear = clear;
   options.witness = witness_files(config);

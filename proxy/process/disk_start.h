@@ -18,8 +18,8 @@ namespace encore::server {
 Result<std::optional<filter::Seed>> seed_of_disks(const config::Config& config);
 
 // Checks if a start could take this disk: it is one of this seed (none: of any), or can be made.
-// Changes nothing. Errors: those of seed_of_disks(), another seed, no such directory or none that
-// may be written to, too little room.
+// Changes nothing. Errors: those of seed_of_disks(), another seed, a directory that cannot be made
+// or written to, too little room.
 Result<void> check_disk(const config::Disk& disk, const std::optional<filter::Seed>& seed);
 
 // A disk keeps the segments that it was made with, whatever the configuration says of new ones:
@@ -34,8 +34,8 @@ Result<std::vector<std::string>> disks_to_be_emptied(const config::Config& confi
 
 // How they are opened.
 disk::DisksOptions disk_options(const config::Config& config, const filter::Seed& identity_seed);
-// Null where none is configured. `clear`: existing disks are replaced by new ones. Errors:
-// disk::Disks::open().
+// Null where none is configured. Directories that are missing are made. `clear`: existing disks are
+// replaced by new ones. Errors: make_directory(), disk::Disks::open().
 Result<std::unique_ptr<disk::Disks>> open_disks(const config::Config& config,
                                                 const filter::Seed& identity_seed, bool clear);
 

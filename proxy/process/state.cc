@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
-#include <vector>
 
+#include "proxy/process/directories.h"
 #include "proxy/process/private_file.h"
 
 namespace encore::server {
@@ -59,39 +59,12 @@ Result<void> check_writable(const std::string& path) {
   return system_error("cannot write to state directory", path);
 }
 
-Result<void> fail_making(const std::string& path, const std::error_code& error) {
-  return fail("cannot create state directory " + path + ": " + error.message());
-}
-
-// Permissions alone do not tell: a file system may take no directory, or none of this name. It is
-// made as a start makes it, and what was made is removed.
-Result<void> check_makeable(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path whole = std::filesystem::absolute(path, error).lexically_normal();
-  if (error) return fail_making(path, error);
-  std::vector<std::filesystem::path> missing;  // the innermost first
-  for (auto place = whole; place.has_relative_path(); place = place.parent_path()) {
-    // "a/" is a directory with a file of no name.
-    if (!place.has_filename()) continue;
-    if (std::filesystem::exists(std::filesystem::symlink_status(place, error))) break;
-    missing.push_back(place);
-  }
-  std::filesystem::create_directories(path, error);
-  const std::error_code made = error;
-  // One that is not empty is somebody's by now, and stays.
-  for (const auto& place : missing) ::rmdir(place.c_str());
-  return made ? fail_making(path, made) : Result<void>();
-}
-
 }  // namespace
 
 Result<StateDirectory> StateDirectory::open(const std::string& path) {
-  std::error_code error;
-  const bool made = std::filesystem::create_directories(path, error);
-  if (error) return std::unexpected(fail_making(path, error).error());
   // A directory that was there before keeps the mode that its owner gave it: it may be shared, as
   // /tmp is.
-  if (made) ::chmod(path.c_str(), 0700);
+  if (auto made = make_directory(path); !made) return fail("state: " + made.error().message);
   if (auto writable = check_writable(path); !writable) return std::unexpected(writable.error());
   StateDirectory directory(path);
   auto file = open_lock(path, O_CREAT);

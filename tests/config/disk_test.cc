@@ -61,7 +61,7 @@ segment = "1MiB"
 
 TEST_CASE("A disk needs a path and a size that holds segments", "[config][disk]") {
   CHECK(faults("[cache]\nshards = 1\n[[disk]]\n") ==
-        "encore.toml:3:1: disk.0.path: is missing; accepted: a file name\n"
+        "encore.toml:3:1: disk.0.path: is missing; accepted: a file or directory name\n"
         "encore.toml:3:1: disk.0.size: is missing; accepted: 512KiB .. 256TiB");
   CHECK(faults("", {"disk.0.size=1GiB"}) ==
         "--set disk.0.size: disk.0.path: is missing; accepted: a file name");

@@ -86,9 +86,10 @@ class Documented(Disk):
     def test_the_faults_that_are_documented_are_those_that_are_said(self):
         (self.work / "foreign").write_bytes(b"x" * 100000)
         (self.work / "blank").write_bytes(b"")
+        (self.work / "empty").mkdir()
         document = DOCUMENT.read_text()
         for path, words in {"none": "No such file or directory",
-                            ".": "it is a directory; name a file in it",
+                            "empty": "it is a directory; name a file in it",
                             "blank": "is empty: no encore has used it yet",
                             "foreign": "holds something that encore has not written"}.items():
             self.assertIn(words, document)
@@ -99,6 +100,10 @@ class Documented(Disk):
                     self.assertIn(words, said)
                     self.assertIn(path, said)
                     self.assertEqual(1, said.count("\n"))
+
+
+    def test_the_disk_of_a_directory(self):
+        self.assertEqual(self.run_disk("list disk"), self.run_disk("list ."))
 
 
 class Scripts(Disk):

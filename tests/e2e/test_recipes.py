@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from client import field
-from harness import Case, clean_environment
+from harness import Case, clean_environment, need_program
 from nginx import Nginx
 from origin import Origin, fresh, response
 from recipes import RECIPES, Recipe, at_once
@@ -43,6 +43,42 @@ class Shipped(Case):
                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
                     env=clean_environment())
                 self.assertEqual(0, said.returncode, said.stdout.decode())
+
+
+    def test_each_is_good_as_it_is_written(self):
+        """With the paths, sizes and addresses of the file, where nothing has been made yet. A network
+        and a /var/cache of its own stand for the machine."""
+        unshare = need_program("unshare")
+        probe = subprocess.run([unshare, "-rmn", "mount", "-t", "tmpfs", "none", "/var/cache"],
+                               capture_output=True, timeout=60, check=False)
+        if probe.returncode != 0:
+            self.skipTest("this user may make no namespace")
+        for recipe in sorted(RECIPES.glob("*.toml")):
+            with self.subTest(recipe.name):
+                encore = Recipe(self, recipe.stem, start=False)
+                sets = []
+                if recipe.stem.startswith("https-"):
+                    home = self.directory / recipe.stem
+                    self.run_client([encore.program, "ca", "create", "--out", home,
+                                     "--config", recipe])
+                    sets = [f"--set=intercept.ca_certificate={home}/ca.crt",
+                            f"--set=intercept.ca_key={home}/ca.key"]
+                script = ("mount -t tmpfs -o size=25g none /var/cache && ip link set lo up && "
+                          "\"$@\" --check-config && ! ls -A /var/cache | grep .")
+                said = subprocess.run(
+                    [unshare, "-rmn", "sh", "-c", script, "sh", encore.program, "--config", recipe,
+                     *sets], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
+                    env=clean_environment(), check=False)
+                self.assertEqual(0, said.returncode, said.stdout.decode())
+
+    def test_one_starts_and_makes_its_disk_as_it_is_written(self):
+        encore = Recipe(self, "apt", start=False)
+        directory = self.directory / "cache" / "encore"
+        encore.arguments = [each for each in encore.arguments if "disk.0.path" not in each]
+        encore.arguments.append(f"--set=disk.0.path={directory}/apt")
+        encore.start()
+        self.assertEqual(0o700, directory.stat().st_mode & 0o777)
+        self.assertEqual(0o600, (directory / "apt").stat().st_mode & 0o777)
 
 
 def cookie_of(request):

@@ -1,7 +1,9 @@
 #include "proxy/disk/cli/looked_disk.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
+#include <system_error>
 #include <utility>
 
 #include "proxy/disk/aligned_buffer.h"
@@ -16,7 +18,12 @@ constexpr int kTriesMax = 100;
 }  // namespace
 
 Result<LookedDisk> LookedDisk::open(const std::string& path) {
-  auto file = open_file(path, FileUse::kLook);
+  // The disk of a directory, as a configuration may name it.
+  std::error_code ignored;
+  const auto inside = std::filesystem::path(path) / "disk";
+  const bool is_in_directory =
+      std::filesystem::is_directory(path, ignored) && std::filesystem::exists(inside, ignored);
+  auto file = open_file(is_in_directory ? inside.string() : path, FileUse::kLook);
   if (!file) return std::unexpected(file.error());
   return open(std::move(*file));
 }

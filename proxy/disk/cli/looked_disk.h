@@ -35,7 +35,8 @@ struct KnownPurges {
 
 class LookedDisk {
  public:
-  // Errors: those of open_file() for a look, and of look_at_disk().
+  // A directory stands for the file `disk` in it. Errors: those of open_file() for a look, and of
+  // look_at_disk().
   static Result<LookedDisk> open(const std::string& path);
   static Result<LookedDisk> open(std::unique_ptr<File> file);
 
