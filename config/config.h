@@ -259,7 +259,8 @@ struct Workers {
 };
 
 struct Admin {
-  OptionalEndpointText address = "127.0.0.1:3129";
+  // Those that are "" are none. With a state directory a socket in it is added to the default.
+  std::vector<OptionalEndpointText> address = {"127.0.0.1:3129"};
   SocketModeText socket_mode = "0660";
   // Host names accepted in addition to the loopback names and the listener's own address.
   std::vector<std::string> allow_hosts;

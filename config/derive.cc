@@ -259,19 +259,40 @@ std::uint32_t effective_workers(const Workers& workers, std::uint32_t cores) noe
   return workers.count != 0 ? workers.count : std::max<std::uint32_t>(1, cores);
 }
 
-bool is_local(const Admin& admin) noexcept {
-  if (!*admin.address || !(*admin.address)->socket.empty()) return true;
-  const std::string& address = (*admin.address)->address;
-  return address.starts_with("127.") || address == "::1";
+std::vector<Endpoint> admin_endpoints(const Admin& admin) {
+  std::vector<Endpoint> endpoints;
+  for (const OptionalEndpointText& each : admin.address) {
+    if (*each) endpoints.push_back(**each);
+  }
+  return endpoints;
+}
+
+std::string admin_text(const Admin& admin) {
+  std::string text;
+  for (const OptionalEndpointText& each : admin.address) {
+    if (*each) text += (text.empty() ? "" : ", ") + each.text();
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string admin_socket_in(const std::string& directory) {
+  return directory + (directory.ends_with('/') ? "" : "/") + "admin.sock";
+}
+
+bool is_local(const Endpoint& endpoint) noexcept {
+  if (!endpoint.socket.empty()) return true;
+  return endpoint.address.starts_with("127.") || endpoint.address == "::1";
 }
 
 std::vector<std::string> admin_warnings(const Admin& admin) {
-  if (is_local(admin)) return {};
-  const std::string where = "admin.address " + admin.address.text() + " is not on loopback";
-  std::vector<std::string> warnings = {
-      where + ": requests of admin.allow_clients pass the network without TLS"};
-  if (admin.token_file.empty()) {
-    warnings.push_back(where + " and admin.token_file is empty: all purges are refused");
+  std::vector<std::string> warnings;
+  for (const OptionalEndpointText& each : admin.address) {
+    if (!*each || is_local(**each)) continue;
+    const std::string where = "admin.address " + each.text() + " is not on loopback";
+    warnings.push_back(where + ": requests of admin.allow_clients pass the network without TLS");
+    if (admin.token_file.empty()) {
+      warnings.push_back(where + " and admin.token_file is empty: all purges are refused");
+    }
   }
   return warnings;
 }

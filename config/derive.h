@@ -101,9 +101,15 @@ std::uint64_t bounded_max_object(const Config& config, std::uint64_t bytes) noex
 // they are found. Errors: as derive_filter().
 Result<cache::KernelOptions> kernel_options(const Config& config);
 
-// True if only this machine reaches the admin listener: a loopback address, a Unix socket, or none.
-bool is_local(const Admin& admin) noexcept;
-// Returns warnings about the admin listener, a sentence each; for the log, the live page and
+// The admin listeners, in the order of the config. Empty: there is none.
+std::vector<Endpoint> admin_endpoints(const Admin& admin);
+// The same as text, "127.0.0.1:3129, unix:/run/encore/admin.sock"; "none" where there is none.
+std::string admin_text(const Admin& admin);
+// The file of the admin socket in a state directory.
+std::string admin_socket_in(const std::string& directory);
+// True if only this machine reaches the listener: a loopback address, or a Unix socket.
+bool is_local(const Endpoint& endpoint) noexcept;
+// Returns warnings about the admin listeners, a sentence each; for the log, the live page and
 // --check-config.
 std::vector<std::string> admin_warnings(const Admin& admin);
 // The kernel that a policy of [shadow] is simulated with, were all keys in the sample: one shard,

@@ -191,9 +191,17 @@ void Draft::check_listeners() {
                "\"reverse\" without an origin; accepted: with at least one [[origin]]");
     }
   }
-  if (const auto& endpoint = *config.admin.address) {
-    claim(config.admin.address, *endpoint, "admin.address");
+  add_admin_socket();
+  for (const OptionalEndpointText& address : config.admin.address) {
+    if (*address) claim(address, **address, "admin.address");
   }
+}
+
+// Commands find it by the same config. A name that is too long, or relative, gives none.
+void Draft::add_admin_socket() {
+  if (config.state.directory.empty() || !where("admin.address").empty()) return;
+  const std::string address = "unix:" + admin_socket_in(config.state.directory);
+  if (OptionalEndpointText::parse(address)) config.admin.address.emplace_back(address);
 }
 
 // A certificate and its key come together.

@@ -52,6 +52,7 @@ class Draft {
  private:
   void check_required();
   void check_listeners();
+  void add_admin_socket();
   void check_listen_tls(std::size_t index);
   void check_forward();
   void check_intercept();

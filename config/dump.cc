@@ -1,7 +1,9 @@
 #include "config/dump.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/text.h"
 #include "config/schema.h"
 #include "filter/hash.h"
 
@@ -35,6 +37,23 @@ std::string dump_element(const Section& section, const void* values) {
   return text;
 }
 
+ShownValue show(std::string path, const Key& key, const Value& value) {
+  if (key.secret) return {.path = std::move(path), .toml = {}, .text = {}, .is_secret = true};
+  std::string toml = toml_text(key, value);
+  std::string text = toml;
+  if (key.kind == Kind::kText) {
+    text = std::get<std::string>(value);
+  } else if (text.starts_with('"')) {
+    text = text.substr(1, text.size() - 2);  // a size, a time or a choice: nothing is escaped
+  }
+  return {.path = std::move(path), .toml = std::move(toml), .text = std::move(text)};
+}
+
+// "cache.memory" is below "cache", and below itself.
+bool is_below(std::string_view name, std::string_view path) {
+  return path.empty() || name == path || (name.starts_with(path) && name[path.size()] == '.');
+}
+
 }  // namespace
 
 std::string dump_config(const Config& config) {
@@ -46,6 +65,40 @@ std::string dump_config(const Config& config) {
     }
   }
   return text;
+}
+
+std::vector<std::string> config_paths(const Config& config) {
+  std::vector<std::string> paths;
+  for (const auto& section : schema()) {
+    for (std::size_t i = 0; i < std::max<std::size_t>(section.count(config), 1); ++i) {
+      for (const auto& key : section.keys) paths.push_back(key_path(section, i, key));
+    }
+  }
+  return paths;
+}
+
+Result<std::vector<ShownValue>> show_config(const Config& config, std::string_view path) {
+  std::vector<ShownValue> shown;
+  bool is_known = path.empty();
+  for (const auto& section : schema()) {
+    for (std::size_t i = 0; i < section.count(config); ++i) {
+      for (const auto& key : section.keys) {
+        std::string name = key_path(section, i, key);
+        if (!is_below(name, path)) continue;
+        is_known = true;
+        const Value value = key.get(element(section, config, i));
+        if (!is_unset(value)) shown.push_back(show(std::move(name), key, value));
+      }
+    }
+  }
+  if (is_known) return shown;
+  const std::vector<std::string> paths = config_paths(config);
+  const std::vector<std::string_view> names(paths.begin(), paths.end());
+  if (std::ranges::find(names, path) != names.end()) return shown;  // a list that is empty
+  const std::string_view near = nearest(path, names);
+  return fail("unknown key \"" + std::string(path) + "\"" +
+              (near.empty() ? "; accepted: SECTION.KEY, as cache.memory"
+                            : ", did you mean \"" + std::string(near) + "\"?"));
 }
 
 std::vector<std::string> reload_blockers(const Config& running, const Config& wanted) {

@@ -34,15 +34,22 @@ constexpr std::array kWorkersKeys = {
 };
 
 constexpr std::array kAdminKeys = {
-    bound<&Admin::address>(
-        {.name = "address",
-         .doc = "Address of the admin listener: live page, `/healthz`, `/readyz`, `/metrics`, "
-                "`/api/stats`, `/purge`, `/filters`, `/filter`. Changes need no token on loopback "
-                "or a Unix socket, elsewhere that of `token_file`. Empty: none.",
-         .apply = Apply::kRestart,
-         .accepted = "\"127.0.0.1:3129\", \"[::1]:3129\", \"*:3129\", "
-                     "\"unix:/run/encore-admin.sock\" or \"\"",
-         .item_check = check_parsed<OptionalEndpointText>}),
+    bound<&Admin::address>({.name = "address",
+                            .kind = Kind::kTextList,
+                            .doc = "Where operators connect: the live page at `/`, `/healthz`, "
+                                   "`/readyz`, `/metrics`, `/api/stats`, `/purge` and more, "
+                                   "`/filters` where something is published, and `/filter` to who "
+                                   "has the token. On a loopback address, or a Unix socket, what "
+                                   "changes something is for everybody who may come; elsewhere it "
+                                   "takes the token. If the key is missing and "
+                                   "`state.directory` is set, the file `admin.sock` in that "
+                                   "directory is added. Empty: nowhere.",
+                            .range = {.min = 0, .max = 8},
+                            .one_will_do = true,
+                            .apply = Apply::kRestart,
+                            .accepted = "\"127.0.0.1:3129\", \"[::1]:3129\", \"*:3129\", "
+                                        "\"unix:/run/encore-admin.sock\" or \"\"",
+                            .item_check = check_parsed<OptionalEndpointText>}),
     bound<&Admin::socket_mode>(
         {.name = "socket_mode",
          .doc = "Permissions of the file of a Unix socket. Users who may write to it may connect.",

@@ -72,7 +72,7 @@ void report_listeners(const Config& config, Report& report) {
     report.note("listen " + listen.address.text() +
                 ": PURGE and BAN get 403, because listen.purge_clients is empty.");
   }
-  report.line("admin", *config.admin.address ? config.admin.address.text() : "none");
+  report.line("admin", admin_text(config.admin));
   for (const std::string& warning : admin_warnings(config.admin)) report.note(warning);
 }
 

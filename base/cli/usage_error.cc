@@ -61,37 +61,46 @@ std::string unknown_word(const CLI::App& app) {
   return words.empty() ? "" : words.front().substr(0, words.front().find('='));
 }
 
-// An option in front of a command, which knows it, or nobody does; empty: there is none.
-std::string misplaced(const CLI::App& app) {
-  std::string word;
+bool is_option(const std::string& word) {
+  return word.size() > 1 && word.find_first_not_of('-') != std::string::npos &&
+         word.starts_with('-');
+}
+
+bool has_commands(const CLI::App& app) {
+  return !app.get_subcommands([](const CLI::App*) { return true; }).empty();
+}
+
+// The nearest option of the command, or of those above it, whose options it takes as well.
+std::string nearest_option_above(const CLI::App& app, const std::string& word) {
+  std::string name = nearest_option(app, word);
+  for (const CLI::App* above = app.get_parent(); above != nullptr && name.empty();
+       above = above->get_parent()) {
+    name = nearest_option(*above, word);
+  }
+  return name;
+}
+
+std::string meant(const std::string& name) {
+  return name.empty() ? "" : ", did you mean \"" + name + "\"?";
+}
+
+std::string what_is_wrong(const CLI::App& app, const CLI::Error& error) {
+  std::string word = unknown_word(app);
+  const bool is_above = word.empty();
   for (const CLI::App* above = app.get_parent(); above != nullptr && word.empty();
        above = above->get_parent()) {
     word = unknown_word(*above);
   }
-  if (word.empty()) {
-    return "";
+  if (word.empty()) return error.what();
+  if (is_option(word)) {
+    // It stands in front of a command, which knows it, or nobody does.
+    const bool known = is_above && app.get_option_no_throw(word) != nullptr;
+    return "unknown option \"" + word + "\"" +
+           (known ? ", accepted: behind \"" + app.get_name() + "\""
+                  : meant(nearest_option_above(app, word)));
   }
-  const bool known = app.get_option_no_throw(word) != nullptr;
-  return "unknown option \"" + word + "\"" +
-         (known ? ", accepted: behind \"" + app.get_name() + "\"" : "");
-}
-
-std::string what_is_wrong(const CLI::App& app, const CLI::Error& error) {
-  const std::string word = unknown_word(app);
-  if (word.empty()) {
-    const std::string in_front = misplaced(app);
-    return in_front.empty() ? error.what() : in_front;
-  }
-  const bool option =
-      word.size() > 1 && word.find_first_not_of('-') != std::string::npos && word.starts_with('-');
-  const bool command = !option && app.get_require_subcommand_min() != 0;
-  const std::string meant = option    ? nearest_option(app, word)
-                            : command ? nearest_command(app, word)
-                                      : std::string();
-  return (option    ? "unknown option \""
-          : command ? "unknown command \""
-                    : "unexpected argument \"") +
-         word + "\"" + (meant.empty() ? "" : ", did you mean \"" + meant + "\"?");
+  if (!has_commands(app)) return "unexpected argument \"" + word + "\"";
+  return "unknown command \"" + word + "\"" + meant(nearest_command(app, word));
 }
 
 }  // namespace

@@ -94,6 +94,8 @@ void AdminConnection::begin(const http::RequestHead& head) {
   if (framing.kind == http::BodyKind::kError) return refuse(framing.status);
   if (head.method == http::Method::kOther) return refuse(kNotImplemented);
   request_ = read_request(head, stream_.peer());
+  request_.listener = owner_.options().address;
+  request_.over_socket = !owner_.options().socket_file.empty();
   const bool is_chunked = framing.kind == http::BodyKind::kChunked;
   if (!is_chunked && framing.length == 0) return dispatch();
 

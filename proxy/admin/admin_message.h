@@ -26,6 +26,9 @@ struct AdminRequest {
   // not read, `body` is empty, and the connection ends with the answer.
   std::uint64_t body_left_out = 0;
   net::Address peer;  // the loopback address for a Unix socket
+  // The listener that it came by: its configured address, or a Unix socket.
+  net::Address listener;
+  bool over_socket = false;
   // The first field of that name, in any case; empty if there is none.
   std::string_view field(std::string_view name) const;
   std::size_t field_count(std::string_view name) const;

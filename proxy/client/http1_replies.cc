@@ -59,7 +59,8 @@ void Http1Replies::add_hit(const HitRequest& request, CacheView& found) {
                        .sent_bytes = meta.head_bytes + tail + object.body_size(),
                        .body_bytes = object.body_size(),
                        .listener = listener_.counts.get(),
-                       .rule = view.rule};
+                       .rule = view.rule,
+                       .client = &identity_.client()};
   services_.log.tell_hit(view, object);
   if (object.body() != nullptr || services_.log.wants_records()) {
     return add_recorded(request, found, count, {room, tail});

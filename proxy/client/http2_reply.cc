@@ -46,7 +46,8 @@ void Http2Reply::send_hit(const RequestView& view, std::string_view text, HitFor
                        .sent_bytes = sent_bytes() + framed_bytes(size),
                        .body_bytes = size,
                        .listener = carrier_.listener().counts.get(),
-                       .rule = view.rule};
+                       .rule = view.rule,
+                       .client = &carrier_.identity().client()};
   // A response that goes out with this turn is recorded here, another when it has gone.
   const bool goes_now = object.body() == nullptr && !carrier_.is_blocked() &&
                         static_cast<std::int64_t>(size) <= session().send_window(id_);

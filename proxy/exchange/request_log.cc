@@ -1,6 +1,7 @@
 #include "proxy/exchange/request_log.h"
 
 #include <string>
+#include <utility>
 
 #include "proxy/exchange/shadow_requests.h"
 #include "proxy/observe/access_log.h"
@@ -44,7 +45,10 @@ void tell_end(const RequestRecord& record, const Redaction& redaction) {
 
 }  // namespace
 
-void RequestLog::note_recent(RecentRequests::Note note, const http::RequestHead* head) {
+void RequestLog::note_recent(RecentRequests::Note note, const http::RequestHead* head,
+                             const net::Address* client) {
+  const std::string name = client == nullptr ? std::string() : client->client_string();
+  note.client = name;
   note.show_query = runtime_->config.admin.show_queries;
   std::string storage;
   if (head != nullptr) {
@@ -85,7 +89,7 @@ void RequestLog::note(const HitCount& hit, const http::RequestHead& head) {
                  .status = hit.status,
                  .body_bytes = hit.body_bytes,
                  .weight = RecentRequests::kHitSample},
-                &head);
+                &head, hit.client);
   }
 }
 
@@ -113,15 +117,21 @@ void RequestLog::record(const RequestRecord& record) {
                  .status = record.status,
                  .body_bytes = record.body_bytes,
                  .weight = is_hit ? RecentRequests::kHitSample : 1},
-                record.head);
+                record.head, record.client);
   }
   if (runtime_->follows_requests) [[unlikely]] {
     tell_end(record, runtime_->redaction);
   }
-  if (buffer_.enabled()) log(record, duration);
+  if (buffer_.enabled()) log(record, duration, *runtime_->config.log.format, buffer_.text());
+  if (is_tapped_) [[unlikely]] {
+    std::string line;
+    log(record, duration, config::LogFormat(), line);
+    tap_->add(std::move(line));
+  }
 }
 
-void RequestLog::log(const RequestRecord& record, Nanoseconds duration) {
+void RequestLog::log(const RequestRecord& record, Nanoseconds duration,
+                     const config::LogFormat& format, std::string& out) {
   const http::RequestHead* const head = record.head;
   const std::string client = ip_text(record);
   LoggedRequest logged{.record = record,
@@ -134,8 +144,8 @@ void RequestLog::log(const RequestRecord& record, Nanoseconds duration) {
     whole.append("https://").append(logged.field(http::FieldId::kHost)).append(logged.url);
     logged.url = whole;
   }
-  append_access_record(buffer_.text(), *runtime_->config.log.format, logged, runtime_->redaction);
-  stats_.log_dropped.add(buffer_.finish_record(logged.received));
+  append_access_record(out, format, logged, runtime_->redaction);
+  if (&out == &buffer_.text()) stats_.log_dropped.add(buffer_.finish_record(logged.received));
 }
 
 void RequestLog::record(const RequestRecord& record, const EndedExchange& ended) {

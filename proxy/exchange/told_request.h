@@ -23,6 +23,7 @@ struct HitCount {
   std::uint64_t body_bytes = 0;
   ListenerCounts* listener = nullptr;
   const Rule* rule = nullptr;
+  const net::Address* client = nullptr;  // until the hit is noted; null: not known
 };
 
 // A request that an exchange has answered.

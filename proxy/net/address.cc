@@ -238,6 +238,16 @@ std::string Address::to_string() const {
   return (is_v4() ? ip : "[" + ip + "]") + ":" + std::to_string(port());
 }
 
+std::string Address::client_string() const {
+  const Bytes16 bytes = network_bytes();
+  const bool is_v4 = is_mapped(bytes);
+  constexpr std::size_t kV4Offset = 12;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(is_v4 ? AF_INET : AF_INET6, bytes.data() + (is_v4 ? kV4Offset : 0), text.data(),
+              text.size());
+  return std::string(text.data()) + (is_v4 ? "" : "/64");
+}
+
 Bytes16 Address::mapped_bytes() const {
   Bytes16 bytes{};
   if (is_v4()) {

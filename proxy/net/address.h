@@ -57,6 +57,9 @@ class Address {
   // "127.0.0.1" or "::1".
   std::string ip_string() const;
 
+  // One client, as limits count it: "127.0.0.1", or the network of 64 bits, "2001:db8:0:1::/64".
+  std::string client_string() const;
+
   // The IPv4 address inside: this one, or what an IPv4-mapped, IPv4-compatible, IPv4-translated,
   // NAT64 (64:ff9b::/96, 64:ff9b:1::/48), 6to4 (2002::/16) or Teredo (2001::/32: the client's)
   // address carries. The port is kept.

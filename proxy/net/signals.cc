@@ -23,6 +23,11 @@ void hold_signals(std::initializer_list<int> signals) {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
+void release_signals(std::initializer_list<int> signals) {
+  const sigset_t set = set_of(signals);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
 bool is_held(std::initializer_list<int> signals) {
   sigset_t held;
   sigemptyset(&held);

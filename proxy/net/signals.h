@@ -18,6 +18,9 @@ class Loop;
 // Signals takes them, and do not end the process before. For the first lines of main().
 void hold_signals(std::initializer_list<int> signals);
 
+// Takes that back for this thread: they do what they did before.
+void release_signals(std::initializer_list<int> signals);
+
 // True if one of these was sent to the process and is still held back.
 bool is_held(std::initializer_list<int> signals);
 

@@ -20,7 +20,7 @@ namespace encore::server {
 struct LiveStatus {
   std::string name;  // name of the machine
   bool ready = true;
-  bool token_needed = false;  // to purge
+  bool token_needed = false;  // to purge, by the listener of the request
   struct Reload {
     WallTime when{};
     std::string fault;  // empty: the configuration was taken over

@@ -59,7 +59,6 @@ void RecentRequests::draw() noexcept {
 void RecentRequests::note(const Note& note, WallTime when) {
   const std::string_view named = authority_of(note.target);
   const std::string_view host = named.empty() ? note.host : named;
-  const OutcomeClass group = class_of(note.outcome);
   const std::string_view reason =
       note.reason.empty() ? to_string(note.outcome) : note.reason.substr(0, kReasonBytes);
   const MutexLock lock(mutex_);
@@ -74,10 +73,22 @@ void RecentRequests::note(const Note& note, WallTime when) {
   write_shown_url(note, request.url);
   request.reason = reason;
   request.status = note.status;
+  note_names(note, host, when);
+}
+
+void RecentRequests::note_names(const Note& note, std::string_view host, WallTime when) {
+  const OutcomeClass group = class_of(note.outcome);
+  const std::uint64_t bytes = note.body_bytes * note.weight;
+  if (!note.client.empty()) {
+    top_.client_requests.add(note.client, note.weight, when);
+    top_.client_bytes.add(note.client, bytes, when);
+  }
   // Only hosts that something was got of: what clients make up does not push them out.
   if (host.empty() || group == OutcomeClass::kError) return;
-  bytes_.add(host, note.body_bytes * note.weight);
+  bytes_.add(host, bytes);
   if (group == OutcomeClass::kHit) hits_.add(host, note.weight);
+  top_.host_requests.add(host, note.weight, when);
+  top_.host_bytes.add(host, bytes, when);
 }
 
 void RecentRequests::add_to(OutcomeReport& report, Outcome outcome) const {
@@ -93,6 +104,14 @@ void RecentRequests::add_hosts(HeavyHitters& by_bytes, HeavyHitters& by_hits) co
   const MutexLock lock(mutex_);
   by_bytes.merge(bytes_);
   by_hits.merge(hits_);
+}
+
+void RecentRequests::add_top(TopNames<HeavyHitters>& sum, WallTime now) const {
+  const MutexLock lock(mutex_);
+  top_.host_requests.add_to(sum.host_requests, now);
+  top_.host_bytes.add_to(sum.host_bytes, now);
+  top_.client_requests.add_to(sum.client_requests, now);
+  top_.client_bytes.add_to(sum.client_bytes, now);
 }
 
 void finish(OutcomeReport& report, std::size_t latest_max) {

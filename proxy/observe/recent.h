@@ -1,5 +1,6 @@
 // RecentRequests: of each outcome the reasons that there were and the latest requests, and the
-// hosts that weigh most; bounded, whatever clients ask for. One worker writes, anybody reads.
+// hosts and clients that weigh most; bounded, whatever clients ask for. One worker writes, anybody
+// reads.
 //
 // Plain hits are sampled, one in kHitSample on average, at random distances: a hit pays for a
 // decrement. The figures of hosts count such a sample kHitSample times.
@@ -16,6 +17,7 @@
 #include "base/time.h"
 #include "proxy/observe/heavy_hitters.h"
 #include "proxy/observe/outcome.h"
+#include "proxy/observe/recent_hitters.h"
 
 namespace encore::server {
 
@@ -35,6 +37,15 @@ struct OutcomeReport {
   };
   std::vector<Reason> reasons;
   std::vector<RecentRequest> latest;  // the latest first
+};
+
+// Hosts and clients of the last one to two minutes, by requests and by bytes of bodies.
+template <typename Hitters>
+struct TopNames {
+  Hitters host_requests;
+  Hitters host_bytes;
+  Hitters client_requests;
+  Hitters client_bytes;
 };
 
 class RecentRequests {
@@ -61,6 +72,7 @@ class RecentRequests {
     std::string_view method = {};
     std::string_view host = {};  // if the target does not name it
     std::string_view target = {};
+    std::string_view client = {};  // its address or network; empty: not known
     int status = 0;
     std::uint64_t body_bytes = 0;
     std::uint32_t weight = 1;  // how many requests it stands for
@@ -72,6 +84,8 @@ class RecentRequests {
   void add_to(OutcomeReport& report, Outcome outcome) const;
   // Adds the hosts by bytes of bodies and by hits.
   void add_hosts(HeavyHitters& by_bytes, HeavyHitters& by_hits) const;
+  // Adds the hosts and clients of the last minutes.
+  void add_top(TopNames<HeavyHitters>& sum, WallTime now) const;
 
  private:
   struct OfOutcome {
@@ -80,6 +94,7 @@ class RecentRequests {
     std::size_t next = 0;
   };
   void draw() noexcept;
+  void note_names(const Note& note, std::string_view host, WallTime when) ENCORE_REQUIRES(mutex_);
 
   std::uint32_t until_sample_ = 1;
   std::uint64_t random_;
@@ -87,6 +102,7 @@ class RecentRequests {
   std::array<OfOutcome, kOutcomeCount> outcomes_ ENCORE_GUARDED_BY(mutex_);
   HeavyHitters bytes_ ENCORE_GUARDED_BY(mutex_);
   HeavyHitters hits_ ENCORE_GUARDED_BY(mutex_);
+  TopNames<RecentHitters> top_ ENCORE_GUARDED_BY(mutex_);
 };
 
 // Sorts and bounds what several workers have added.

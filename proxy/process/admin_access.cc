@@ -3,20 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "config/derive.h"
 #include "proxy/http/list.h"
 #include "proxy/http/uri.h"
-#include "proxy/settings/names.h"
 
 namespace encore::server {
-namespace {
-
-// A client of a Unix socket has no address.
-bool is_local_socket(const config::Admin& admin) {
-  return *admin.address && !(**admin.address).socket.empty();
-}
-
-}  // namespace
 
 bool AdminAccess::names_us(const AdminRequest& request) const {
   if (request.field_count("Host") != 1) return false;
@@ -25,11 +15,10 @@ bool AdminAccess::names_us(const AdminRequest& request) const {
   if (http::equals_ignoring_case(authority.host, "localhost")) return true;
   if (const auto ip = net::Address::parse_ip(authority.host, 0)) {
     if (ip->is_loopback()) return true;
-    if (!*admin.address || is_local_socket(admin)) return false;
-    const net::Address own = to_address(**admin.address);
+    if (request.over_socket) return false;
     // Addresses are no names: a page cannot make one of its own point here. With a listener on
     // every address, any of them is ours.
-    return own.is_unspecified() || own.same_ip(*ip);
+    return request.listener.is_unspecified() || request.listener.same_ip(*ip);
   }
   return std::ranges::any_of(admin.allow_hosts, [&](const std::string& host) {
     return http::equals_ignoring_case(host, authority.host);
@@ -37,7 +26,7 @@ bool AdminAccess::names_us(const AdminRequest& request) const {
 }
 
 bool AdminAccess::may_come(const AdminRequest& request) const {
-  if (is_local_socket(admin)) return true;
+  if (request.over_socket) return true;  // its client has no address
   const auto client = request.peer.mapped_bytes();
   return std::ranges::any_of(
       admin.allow_clients, [&](const config::CidrText& block) { return block->contains(client); });
@@ -48,8 +37,12 @@ bool AdminAccess::has_token(const AdminRequest& request) const {
          token->authorizes(request.field("Authorization"));
 }
 
+bool AdminAccess::needs_token(const AdminRequest& request) {
+  return !request.over_socket && !request.listener.is_loopback();
+}
+
 AdminAccess::Verdict AdminAccess::may_change(const AdminRequest& request) const {
-  if (config::is_local(admin)) return Verdict::kAllowed;
+  if (!needs_token(request)) return Verdict::kAllowed;
   if (token == nullptr) return Verdict::kNoToken;
   return has_token(request) ? Verdict::kAllowed : Verdict::kWrongToken;
 }

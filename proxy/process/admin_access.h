@@ -15,14 +15,18 @@ struct AdminAccess {
   const config::Admin& admin;
   const Token* token = nullptr;  // null: there is none
 
-  // True if Host is one of the listener's names: loopback names and addresses, its own address,
-  // allow_hosts. A name that a page of another site could have pointed at this machine is not.
+  // True if Host is one of the names of the request's listener: loopback names and addresses, its
+  // own address, allow_hosts. A name that a page of another site could have pointed at this machine
+  // is not.
   bool names_us(const AdminRequest& request) const;
   // True if the client is one of allow_clients, or came over the listener's Unix socket.
   bool may_come(const AdminRequest& request) const;
   // True if the request has the token. False where there is none.
   bool has_token(const AdminRequest& request) const;
-  // Decides if it may change something. kNoToken: it would take one, and none is configured.
+  // True if a change by the listener of this request takes the token.
+  static bool needs_token(const AdminRequest& request);
+  // Decides if it may change something, or read what is for operators alone. kNoToken: it would
+  // take one, and none is configured.
   enum class Verdict : std::uint8_t { kAllowed, kNoToken, kWrongToken };
   Verdict may_change(const AdminRequest& request) const;
 };

@@ -89,6 +89,7 @@ void LiveWatch::look(MonotonicTime now) {
   looked_ = now - looked_ < 2 * kInterval ? looked_ + kInterval : now;
   const Snapshot snapshot = proxy_->sample();
   history_.note(snapshot, milliseconds(now));
+  rates_.note(snapshot, milliseconds(now));
   const std::vector<LimitReport> reports = limits(snapshot);
   peaks_.resize(reports.size());
   for (std::size_t i = 0; i < reports.size(); ++i) {
@@ -105,7 +106,6 @@ LiveStatus LiveWatch::status(const Snapshot& snapshot) const {
   LiveStatus live;
   live.name = host_name();
   live.ready = ready_;
-  live.token_needed = !config::is_local(proxy_->config().admin);
   live.last_reload = last_reload_;
   live.warnings = warnings();
   live.limits = limits(snapshot);
@@ -125,6 +125,14 @@ OutcomeReport LiveWatch::outcome(Outcome outcome) const {
   OutcomeReport report;
   for (const auto& stats : proxy_->shared().stats) stats->recent.add_to(report, outcome);
   finish(report, kLatestShown);
+  return report;
+}
+
+TopReport LiveWatch::top() const {
+  const WallTime now = wall_now();
+  TopReport report{.rates = rates_.rates(), .names = {}, .covered = RecentHitters::covered(now)};
+  report.covered = std::min<Nanoseconds>(report.covered, monotonic_now() - started_);
+  for (const auto& stats : proxy_->shared().stats) stats->recent.add_top(report.names, now);
   return report;
 }
 

@@ -11,6 +11,8 @@
 #include "base/time.h"
 #include "config/config.h"
 #include "proxy/observe/live.h"
+#include "proxy/observe/rate_window.h"
+#include "proxy/observe/top.h"
 #include "proxy/process/proxy.h"
 
 namespace encore::server {
@@ -21,6 +23,7 @@ class LiveSource {
   virtual LiveStatus status(const Snapshot& snapshot) const = 0;
   virtual const History& history() const = 0;
   virtual OutcomeReport outcome(Outcome outcome) const = 0;
+  virtual TopReport top() const = 0;
 
  protected:
   ~LiveSource() = default;
@@ -49,6 +52,7 @@ class LiveWatch final : public LiveSource {
   LiveStatus status(const Snapshot& snapshot) const override;
   const History& history() const override { return history_; }
   OutcomeReport outcome(Outcome outcome) const override;
+  TopReport top() const override;
 
  private:
   std::vector<LimitReport> limits(const Snapshot& snapshot) const;
@@ -62,6 +66,7 @@ class LiveWatch final : public LiveSource {
   std::optional<LiveStatus::Reload> last_reload_;
   MonotonicTime looked_{};
   History history_;
+  RateWindow rates_;
   std::vector<std::uint64_t> peaks_;  // those of the limits, in their order
 };
 

@@ -1,28 +1,33 @@
 // encore: the caching proxy.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "base/cli/program.h"
+#include "base/cli/usage_error.h"
 #include "base/time.h"
 #include "config/derive.h"
 #include "config/dump.h"
 #include "config/load.h"
 #include "config/network.h"
 #include "proxy/ca/cli/program.h"
+#include "proxy/cli/program.h"
 #include "proxy/disk/cli/program.h"
 #include "proxy/disk/cli/wear.h"
 #include "proxy/net/signals.h"
 #include "proxy/process/disk_start.h"
 #include "proxy/process/explain.h"
-#include "proxy/process/explain_client.h"
 #include "proxy/process/server.h"
 #include "proxy/process/start_check.h"
 #include "proxy/process/token.h"
@@ -38,6 +43,8 @@ constexpr const char* kFooter =
     "  encore --config /etc/encore.toml            with this configuration\n"
     "  encore --set cache.memory=1GiB --check-config\n"
     "  encore --config a.toml --dump-config        the whole configuration in force\n"
+    "  encore status                               the state of the running proxy\n"
+    "  encore purge --tag news                     remove cached responses with this tag\n"
     "  encore --config a.toml explain http://a.example/x.deb\n"
     "                                              what the running proxy would do, and why\n"
     "  encore --config b.toml --adopt-from http://10.0.0.1:3129\n"
@@ -52,7 +59,8 @@ constexpr const char* kFooter =
     "configuration without dropping a connection; SIGUSR1 reopens log.access after a rotation\n"
     "(log.decisions is one file from start to end).\n"
     "Exit status: 0 ended on request, 1 failed at startup or while running, or a drain was cut\n"
-    "short, 2 wrong configuration or usage.\n";
+    "short, 2 wrong configuration or usage. Commands: 0 done, 1 the proxy refused, 2 wrong\n"
+    "configuration or usage, 3 no proxy answers.\n";
 
 // Connections need descriptors: as many as the system gives us.
 void raise_descriptor_limit() {
@@ -125,32 +133,6 @@ int check_token(const std::optional<AdoptFrom>& from) {
   return kExitFailed;
 }
 
-// The option that asks no proxy.
-const CLI::Option* add_explain(CLI::App& app, encore::server::Explained& asked) {
-  CLI::App* const command = app.add_subcommand(
-      "explain",
-      "Explain how a request would be handled: matching rule, cached variants, admission state. "
-      "Asks the running proxy, or uses the configuration alone");
-  command->fallthrough();
-  command->add_option("URL", asked.url, "URL of the request")->required();
-  command->add_option("--method", asked.method, "Method of the request")->capture_default_str();
-  command->add_option("--client", asked.client, "Address of the client")->capture_default_str();
-  command->add_option("--listener", asked.listener, "Address of the [[listen]] that receives it")
-      ->type_name("ADDRESS");
-  command->add_option("--field", asked.fields, "Header field of the request; may be repeated")
-      ->type_name("\"Name: value\"")
-      ->take_all()
-      ->allow_extra_args(false);
-  command->footer(
-      "Examples:\n"
-      "  encore --config a.toml explain http://a.example/x.deb\n"
-      "  encore --config a.toml explain http://app.example/ --client 10.0.0.7 --field \"Cookie: "
-      "a=1\"\n"
-      "Exit status: 0 explained, 2 no URL, or wrong configuration or usage.\n");
-  return command->add_flag("--offline")
-      ->description("Use the configuration alone; do not ask the running proxy");
-}
-
 // The exit status.
 int show_explained(const encore::config::Config& config, const encore::server::Explained& asked) {
   const auto text = encore::server::explain(config, asked);
@@ -160,72 +142,6 @@ int show_explained(const encore::config::Config& config, const encore::server::E
   }
   std::fputs(text->c_str(), stdout);
   return 0;
-}
-
-// The same of the proxy that runs, if one answers.
-int explain(const encore::config::Config& config, const encore::server::Explained& asked,
-            bool offline) {
-  if (offline) return show_explained(config, asked);
-  const auto text = encore::server::ask_running(config, asked);
-  if (text) {
-    std::fputs(text->c_str(), stdout);
-    return 0;
-  }
-  std::fprintf(stderr, "encore: %s; by the configuration alone:\n", text.error().message.c_str());
-  return show_explained(config, asked);
-}
-
-// Orders to the running proxy about [intercept].
-struct InterceptOrders {
-  const CLI::App* command = nullptr;
-  const CLI::App* clear = nullptr;
-  std::string client;
-  std::string host;
-};
-
-void add_intercept(CLI::App& app, InterceptOrders& orders) {
-  CLI::App* const command = app.add_subcommand(
-      "intercept", "List or clear clients that refused the certificate of [intercept]");
-  command->fallthrough();
-  command->require_subcommand(1);
-  command
-      ->add_subcommand("list", "Print client, host, refusals, and the time left without decryption")
-      ->fallthrough();
-  CLI::App* const clear =
-      command->add_subcommand("clear", "Clear refusals, so that the hosts are decrypted again");
-  clear->fallthrough();
-  clear->add_option("--client", orders.client, "Only refusals of this client address");
-  clear->add_option("--host", orders.host, "Only refusals for this host");
-  command->footer(
-      "Examples:\n"
-      "  encore --config a.toml intercept list\n"
-      "  encore --config a.toml intercept clear --host packages.example\n"
-      "Exit status: 0 done, 1 no proxy answers, or it decrypts no host, 2 wrong configuration or "
-      "usage.\n");
-  orders.command = command;
-  orders.clear = clear;
-}
-
-int ask_intercept(const encore::config::Config& config, const InterceptOrders& orders) {
-  const auto text = orders.clear->parsed()
-                        ? encore::server::clear_rejected(config, orders.client, orders.host)
-                        : encore::server::list_rejected(config);
-  if (text) {
-    std::fputs(text->c_str(), stdout);
-    return 0;
-  }
-  std::fprintf(stderr, "encore: %s\n", text.error().message.c_str());
-  return kExitFailed;
-}
-
-void add_status(CLI::App& app) {
-  CLI::App* const command = app.add_subcommand("status", "Print the state of the running proxy");
-  command->fallthrough();
-  command->footer(
-      "Example:\n"
-      "  encore --config /etc/encore.toml status\n"
-      "It asks the admin listener of that configuration.\n"
-      "Exit status: 0 printed, 1 no proxy answers, 2 wrong configuration or usage.\n");
 }
 
 // Commands with a parser of their own, in the help; main() runs them where they come first.
@@ -247,14 +163,14 @@ int check_others(const CLI::App& app) {
   return 0;
 }
 
-int show_status(const encore::config::Config& config) {
-  const auto text = encore::server::ask_status(config);
-  if (text) {
-    std::fputs(text->c_str(), stdout);
-    return 0;
-  }
-  std::fprintf(stderr, "encore: %s\n", text.error().message.c_str());
-  return kExitFailed;
+// Runs the command that was parsed. The exit status.
+int operate(const encore::cli::OperatorCommands& commands, const encore::config::Sources& sources) {
+  // They end commands, as other signals do.
+  encore::net::release_signals({SIGHUP, SIGUSR1});
+  errno = 0;
+  const auto exit = commands.run(
+      sources, {.out = std::cout, .err = std::cerr, .is_terminal = ::isatty(STDOUT_FILENO) == 1});
+  return encore::check_written({"encore", std::cout, std::cerr}, static_cast<int>(exit));
 }
 
 void add_sources(CLI::App& app, encore::config::Sources& sources) {
@@ -319,23 +235,24 @@ int main(int argc, char** argv) {
   app.add_flag("--clear-disk", clear_disks,
                "Reinitialise all configured disks. Deletes their contents.");
   app.add_flag("--dump-config", dump, "Print the whole configuration in force as TOML, and exit");
-  encore::server::Explained asked;
+  encore::server::Explained asked;  // by --url
   app.add_option("--url", asked.url,
                  "With --check-config: print the rule that applies to this URL, and its effect")
       ->type_name("URL");
-  const CLI::Option* const offline = add_explain(app, asked);
-  add_status(app);
-  InterceptOrders intercept;
-  add_intercept(app, intercept);
+  const encore::cli::OperatorCommands commands(app);
   add_others(app);
   app.set_version_flag("--version", "encore " ENCORE_VERSION);
   app.footer(kFooter);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
+    std::fprintf(stderr, "encore: %s\n", encore::usage_error(app, error).c_str());
+    return kExitUsage;
   }
   if (const int status = check_others(app); status != 0) return status;
+  if (commands.is_given() && !check && !dump) return operate(commands, sources);
 
   encore::config::Places places;
   const auto config = encore::config::load_config(sources, &places);
@@ -348,14 +265,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "encore: %s\n", adopt_from.error().message.c_str());
     return kExitUsage;
   }
-  const bool explains = app.got_subcommand("explain");
   if (check) {
     const int status = std::max(check_config(*config, places), check_token(*adopt_from));
     return asked.url.empty() ? status : std::max(status, show_explained(*config, asked));
   }
-  if (app.got_subcommand("status")) return show_status(*config);
-  if (explains) return explain(*config, asked, offline->count() != 0);
-  if (intercept.command->parsed()) return ask_intercept(*config, intercept);
   if (!asked.url.empty()) {
     std::fprintf(stderr, "encore: --url goes with --check-config\n");
     return kExitUsage;

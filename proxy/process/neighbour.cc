@@ -78,7 +78,7 @@ class Download final : private net::StreamHandler {
                               [this](auto resolved) { take_addresses(std::move(resolved)); });
   }
 
-  Result<std::string> run() {
+  std::expected<std::string, FetchFailure> run() {
     loop_.run();
     return std::move(outcome_);
   }
@@ -100,6 +100,7 @@ class Download final : private net::StreamHandler {
     awaited_ = "a connection";
     stream_.reset();
     received_.clear();
+    refusal_ = 0;
     progress_ = {};
     silence_.start(neighbour_.silence_max);
     connector_ = std::make_unique<net::Connector>(
@@ -127,11 +128,13 @@ class Download final : private net::StreamHandler {
     // HTTP/1.0: what comes is not chunked.
     request_ = neighbour_.method + " " + neighbour_.target +
                " HTTP/1.0\r\nHost: " + authority_of(neighbour_.url);
-    if (neighbour_.method != "GET") request_ += "\r\nContent-Length: 0";
+    if (neighbour_.method != "GET") {
+      request_ += "\r\nContent-Length: " + std::to_string(neighbour_.content.size());
+    }
     if (!neighbour_.authorization.empty()) {
       request_ += "\r\nAuthorization: " + neighbour_.authorization;
     }
-    request_ += "\r\n\r\n";
+    request_ += "\r\n\r\n" + neighbour_.content;
     stream_->set_handler(this);
     stream_->resume_reading();
     on_writable(*stream_);
@@ -148,7 +151,10 @@ class Download final : private net::StreamHandler {
     silence_.start(neighbour_.silence_max);
     received_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (!length_ && !read_head()) return bytes.size();
-    if (received_.size() > *length_) {
+    if (refusal_ != 0 && received_.size() >= *length_) {
+      received_.resize(*length_);
+      finish_refusal();
+    } else if (received_.size() > *length_) {
       fail_with("it sent more than announced");
     } else if (received_.size() == *length_) {
       finish(std::move(received_));
@@ -170,9 +176,10 @@ class Download final : private net::StreamHandler {
     if (head.status == kUnavailable) {
       ask_again();
     } else if (head.status != kOk) {
-      const std::string said = last_line(std::string_view(received_).substr(head.head_size));
-      fail_with("it answers " + std::to_string(head.status) + " " +
-                std::string(http::reason_phrase(head.status)) + (said.empty() ? "" : ": " + said));
+      refusal_ = head.status;
+      const bool has_length = framing.kind == http::BodyKind::kLength;
+      const std::uint64_t length = has_length ? framing.length : received_.size() - head.head_size;
+      return begin_body(head.head_size, std::min(length, kRefusalBytesMax));
     } else if (framing.kind != http::BodyKind::kLength) {
       fail_with("it sent no Content-Length");
     } else if (framing.length > neighbour_.bytes_max) {
@@ -191,6 +198,12 @@ class Download final : private net::StreamHandler {
     return true;
   }
 
+  void finish_refusal() {
+    const std::string said = last_line(received_);
+    fail_with("it answers " + std::to_string(refusal_) + " " +
+              std::string(http::reason_phrase(refusal_)) + (said.empty() ? "" : ": " + said));
+  }
+
   void on_eof(net::Stream&) override { fail_with("it ended the response early"); }
   void on_error(net::Stream&, net::CloseReason reason, int) override {
     fail_with("the connection broke (" + std::string(to_string(reason)) + ")");
@@ -204,10 +217,13 @@ class Download final : private net::StreamHandler {
               (refused_ ? ", and has answered 503 Service Unavailable" : ""));
   }
   void fail_with(const std::string& what) {
-    finish(fail(place_of(neighbour_.url, neighbour_.target) + ": " + what));
+    finish(std::unexpected(
+        FetchFailure{.status = static_cast<int>(refusal_),
+                     .message = place_of(neighbour_.url, neighbour_.target) + ": " + what,
+                     .body = refusal_ == 0 ? std::string() : std::move(received_)}));
   }
   // The first outcome counts.
-  void finish(Result<std::string> outcome) {
+  void finish(std::expected<std::string, FetchFailure> outcome) {
     if (done_) return;
     done_ = true;
     outcome_ = std::move(outcome);
@@ -236,23 +252,32 @@ class Download final : private net::StreamHandler {
   std::string received_;
   http::ParseProgress progress_;
   std::optional<std::uint64_t> length_;  // the body's, once the head is there
-  Result<std::string> outcome_;
+  unsigned refusal_ = 0;                 // the status of a response that is none to be fetched
+  std::expected<std::string, FetchFailure> outcome_;
   bool done_ = false;
 };
 
 }  // namespace
 
 Result<std::string> fetch(const Neighbour& neighbour) {
+  auto fetched = ask(neighbour);
+  return fetched ? Result<std::string>(*std::move(fetched)) : fail(fetched.error().message);
+}
+
+std::expected<std::string, FetchFailure> ask(const Neighbour& neighbour) {
+  const auto failed = [](const Error& error) {
+    return std::unexpected(FetchFailure{.message = error.message});
+  };
   std::optional<net::TlsContext> tls;
   if (neighbour.url.tls) {
     auto context = net::TlsContext::client({.ca_file = neighbour.ca_file});
-    if (!context) return std::unexpected(context.error());
+    if (!context) return failed(context.error());
     tls = std::move(*context);
   }
   auto loop = net::Loop::create();
-  if (!loop) return std::unexpected(loop.error());
+  if (!loop) return failed(loop.error());
   auto resolver = net::Resolver::create(**loop, neighbour.names);
-  if (!resolver) return std::unexpected(resolver.error());
+  if (!resolver) return failed(resolver.error());
   return Download(**loop, **resolver, tls ? &*tls : nullptr, neighbour).run();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <string>
 
 #include "base/error.h"
@@ -16,6 +17,7 @@ struct Neighbour {
   config::ServerUrl url;  // its admin listener's, or that of a proxy in front of it
   std::string method = "GET";
   std::string target = "/filter";
+  std::string content = {};                           // sent with a POST.
   std::string authorization = {};                     // the field's value; empty: none
   std::string ca_file = {};                           // for https; empty: the system's certificates
   net::Resolver::Options names = {};                  // how its name is looked up
@@ -30,5 +32,14 @@ struct Neighbour {
 // length, one that is too long, cut off or too late. A SIGTERM or SIGINT that is held back is an
 // error, too. Nothing more is allocated than what has come, and a read.
 Result<std::string> fetch(const Neighbour& neighbour);
+
+// The same, and the failure in its parts.
+struct FetchFailure {
+  int status = 0;  // the response's; 0: there was none
+  std::string message = {};
+  std::string body = {};  // the response's, at most kRefusalBytesMax
+};
+inline constexpr std::uint64_t kRefusalBytesMax = 64 * 1024;
+std::expected<std::string, FetchFailure> ask(const Neighbour& neighbour);
 
 }  // namespace encore::server

@@ -90,6 +90,49 @@ void load_changed(const StateDirectory& state, Proxy& proxy) {
   }
 }
 
+void watch_disks(Proxy& proxy, DiskWatch& watch) {
+  const disk::Disks* const disks = proxy.shared().disks.get();
+  if (disks == nullptr) return;
+  watch.look(disks->statistics(), proxy.config().admission.policy == config::Policy::kProbation);
+}
+
+void load_state(const StateDirectory& state, Proxy& proxy) {
+  load_changed(state, proxy);
+  auto bytes = state.load_admission();
+  if (!bytes) {
+    log::warn("{}; starting with an empty filter", bytes.error().message);
+    return;
+  }
+  if (!*bytes) return;
+  if (auto done = proxy.shared().kernel->restore_admission(**bytes, monotonic_now()); !done) {
+    log::warn("{}: {}; starting with an empty filter", state.admission_path(),
+              done.error().message);
+    return;
+  }
+  log::info("restored {} bytes of admission state", (*bytes)->size());
+}
+
+// A token that is no secret is the operator's error; all else is the network's, and no reason not
+// to serve.
+Result<void> adopt_from(const StartOrders::AdoptFrom& neighbour, const config::Config& config,
+                        ServedMemory& memory) {
+  const auto token = Token::read(neighbour.token_file);
+  if (!token) return std::unexpected(token.error());
+  const std::uint64_t most = config.admission.adopted_memory_bytes;
+  const auto bytes = fetch({.url = neighbour.url,
+                            .authorization = token->field(),
+                            .ca_file = config.upstream.tls_ca_file,
+                            .names = resolver_options(config.upstream),
+                            .bytes_max = most == 0 ? 0 : most + kSavedFormBytes,
+                            .bound_by = ", as admission.adopted_memory has it"});
+  if (bytes) {
+    (void)memory.adopt_now(*bytes);
+  } else {
+    log::warn("no filter was adopted: {}", bytes.error().message);
+  }
+  return {};
+}
+
 }  // namespace
 
 Server::Server(LoadConfig load)
@@ -100,7 +143,7 @@ Server::Server(LoadConfig load)
       watch_(proxy_, started_, wall_now()) {}
 
 Server::~Server() {
-  admin_.reset();
+  admin_.close();
   signals_.reset();
   timer_.reset();
   drain_.reset();
@@ -129,10 +172,10 @@ Result<std::unique_ptr<Server>> Server::create(const config::Config& config, Loa
   for (const auto step : steps) {
     if (auto done = (server.get()->*step)(start); !done) return std::unexpected(done.error());
   }
-  server->load_state();
+  if (server->state_) load_state(*server->state_, *server->proxy_);
   if (auto done = purge_at_start(*server->proxy_); !done) return std::unexpected(done.error());
   if (orders.adopt_from) {
-    if (auto done = server->adopt_from(*orders.adopt_from); !done)
+    if (auto done = adopt_from(*orders.adopt_from, config, server->memory_); !done)
       return std::unexpected(done.error());
   }
   std::string few = limit_connections(server->proxy_->shared(), config.limits.connections);
@@ -196,6 +239,7 @@ Result<void> Server::make_proxy(Start& start) {
   auto proxy = Proxy::create(start.config, std::move(start.options));
   if (!proxy) return std::unexpected(proxy.error());
   proxy_ = std::move(*proxy);
+  followers_ = std::make_unique<Followers>(proxy_->shared().tap);
   proxy_->shared().purge = [this](PurgeOrder order, std::function<void(const Purged&)> done) {
     loop_->post([this, order = std::move(order), done = std::move(done)]() mutable {
       if (!purge(std::move(order), done)) done({.refusal = "busy"});
@@ -208,15 +252,7 @@ Result<void> Server::make_proxy(Start& start) {
 // clients than that would leave none of them served.
 Result<void> Server::make_admin(Start& start) {
   if (auto read = memory_.read_token(start.config); !read) return read;
-  const std::optional<config::Endpoint>& endpoint = *start.config.admin.address;
-  if (!endpoint) return {};
-  AdminServer::Options options;
-  if (endpoint->socket.empty()) {
-    options.address = to_address(*endpoint);
-  } else {
-    options.socket_file = endpoint->socket;
-    options.socket_mode = *start.config.admin.socket_mode;
-  }
+  AdminOptions options;
   options.body_bytes_max_for = [this, usual = options.body_bytes_max](const auto& head) {
     return admin_body_max(*this, head, usual);
   };
@@ -224,13 +260,12 @@ Result<void> Server::make_admin(Start& start) {
     if (jobs_ != nullptr) end_if_done();
   };
   options.on_cut = [] { log::warn("a transfer of the admin listener was too slow and was cut"); };
-  auto admin = AdminServer::create(*loop_, options, [this](AdminRequest&& request, AdminReply to) {
-    answer_admin(*this, std::move(request), std::move(to));
-  });
-  if (!admin) return std::unexpected(admin.error());
-  admin_ = std::move(*admin);
-  if (endpoint->socket.empty()) start.options.own.push_back(admin_->address());
-  return {};
+  auto opened = admin_.open(*loop_, start.config.admin, options,
+                            [this](AdminRequest&& request, AdminReply to) {
+                              answer_admin(*this, std::move(request), std::move(to));
+                            });
+  start.options.own = admin_.addresses();
+  return opened;
 }
 
 Server::End Server::run() {
@@ -254,11 +289,7 @@ Server::End Server::run() {
               address->socket.empty() ? proxy_->listening()[i].to_string() : address.text(),
               config().listen[i].mode == config::Mode::kForward ? "forward" : "reverse");
   }
-  if (admin_ != nullptr) {
-    const auto& address = config().admin.address;
-    log::info("admin on {}",
-              (*address)->socket.empty() ? admin_->address().to_string() : address.text());
-  }
+  for (const std::string& name : admin_.names()) log::info("admin on {}", name);
   for (const std::string& warning : watch_.warnings()) log::warn("{}", warning);
   if (!watch_.few_descriptors().empty()) log::info("{}", watch_.few_descriptors());
   const config::Limits& limits = config().limits;
@@ -267,12 +298,13 @@ Server::End Server::run() {
       "{} client connections are allowed, {} of one client, with {} of its requests in progress",
       allowed, client_limit(*limits.connections_per_client, allowed),
       client_limit(*limits.transfers_per_client, allowed));
-  watch_disks();  // an end before the first tick would leave out that a disk was emptied
+  watch_disks(*proxy_,
+              disk_watch_);  // an end before the first tick would leave out that a disk was emptied
   log::info("ready: {} workers, seed fingerprint {}", proxy_->workers().size(),
             filter::fingerprint(proxy_->shared().identity_seed));
   loop_->run();
   if (end_ == End::kCutShort) return end_;
-  const std::size_t cut = admin_ == nullptr ? 0 : admin_->under_way();
+  const std::size_t cut = admin_.under_way();
   if (cut != 0) log::warn("the drain is over: {} requests of the admin listener were cut", cut);
   write_journal(journal_.get(), journal_log_.get());
   log::info("ended");
@@ -282,11 +314,7 @@ Server::End Server::run() {
 void Server::on_signal(int signal) {
   switch (signal) {
     case SIGHUP:
-      if (ready_) {
-        reload();
-      } else {
-        log::warn("reload refused: this process is exiting");
-      }
+      reload([](const Result<void>&) {});
       return;
     case SIGUSR1:
       if (proxy_->shared().access_log != nullptr) proxy_->shared().access_log->reopen();
@@ -302,19 +330,25 @@ void Server::on_signal(int signal) {
     loop_->stop();
     return;
   }
+  drain();
+}
+
+void Server::drain() {
+  if (!ready_) return;
   // The loop goes on: monitors learn that this is a drain, not a crash.
   ready_ = false;
   watch_.set_ready(false);
   log::info("draining");
   drain_->start(config().timeouts.drain);
   proxy_->drain();
+  followers_->end();
 }
 
 // The loop ends when the workers have, what they left is saved, and nobody is in the midst of a
 // page or a memory, or has been for too long.
 void Server::end_if_done() {
   if (workers_ended_ < proxy_->workers().size() || jobs_->count() != 0) return;
-  if (admin_ != nullptr && admin_->under_way() != 0 && drain_->is_running()) return;
+  if (admin_.under_way() != 0 && drain_->is_running()) return;
   // In the next turn: in this one a page may still be on its way out.
   loop_->post([this] { loop_->stop(); });
 }
@@ -333,20 +367,26 @@ void Server::worker_ended() {
   save_state([] {});
 }
 
-void Server::reload() {
+void Server::reload(std::move_only_function<void(const Result<void>&)> done) {
+  if (!ready_) {
+    log::warn("reload refused: this process is exiting");
+    return done(fail(": this process is exiting"));
+  }
   const std::uint64_t number = ++reload_attempts_;
-  if (auto done = try_reload(); !done) {
+  if (const auto tried = try_reload(); !tried) {
     ++reload_failures_;
-    watch_.note_reload("refused" + done.error().message);
-    log::error("reload refused, nothing has changed{}", done.error().message);
-    return;
+    watch_.note_reload("refused" + tried.error().message);
+    log::error("reload refused, nothing has changed{}", tried.error().message);
+    return done(tried);
   }
   spdlog::set_level(level_of(config().log.level));
-  const auto told = [this, number] {
+  auto owed = std::make_shared<std::move_only_function<void(const Result<void>&)>>(std::move(done));
+  const auto told = [this, number, owed] {
     ++reloads_;
     // One that was refused meanwhile is the last.
     if (number == reload_attempts_) watch_.note_reload("");
     log::info("reloaded");
+    (*owed)({});
   };
   // Each worker takes it over between two of its turns.
   auto left = std::make_shared<std::size_t>(proxy_->workers().size());
@@ -380,19 +420,14 @@ Result<void> Server::try_reload() {
   return {};
 }
 
-void Server::watch_disks() {
-  if (const disk::Disks* const disks = proxy_->shared().disks.get()) {
-    disk_watch_.look(disks->statistics(), config().admission.policy == config::Policy::kProbation);
-  }
-}
-
 // Work that no request waits for, in small steps.
 void Server::tick() {
   proxy_->tick();
-  watch_disks();
+  watch_disks(*proxy_, disk_watch_);
   write_journal(journal_.get(), journal_log_.get());
   const MonotonicTime now = loop_->now();
   watch_.look(now);
+  followers_->look(now);
   const Nanoseconds interval = config().state.save_interval;
   // An hour that is over is published as it is for ever: it is saved as it is, too.
   publish::ChangedKeys* const changed = proxy_->shared().changed.get();
@@ -404,43 +439,6 @@ void Server::tick() {
     saving_ = true;
     save_state([this] { saving_ = false; });
   }
-}
-
-void Server::load_state() {
-  if (!state_) return;
-  load_changed(*state_, *proxy_);
-  auto bytes = state_->load_admission();
-  if (!bytes) {
-    log::warn("{}; starting with an empty filter", bytes.error().message);
-    return;
-  }
-  if (!*bytes) return;
-  if (auto done = proxy_->shared().kernel->restore_admission(**bytes, monotonic_now()); !done) {
-    log::warn("{}: {}; starting with an empty filter", state_->admission_path(),
-              done.error().message);
-    return;
-  }
-  log::info("restored {} bytes of admission state", (*bytes)->size());
-}
-
-// A token that is no secret is the operator's error; all else is the network's, and no reason not
-// to serve.
-Result<void> Server::adopt_from(const StartOrders::AdoptFrom& neighbour) {
-  const auto token = Token::read(neighbour.token_file);
-  if (!token) return std::unexpected(token.error());
-  const std::uint64_t memory = config().admission.adopted_memory_bytes;
-  const auto bytes = fetch({.url = neighbour.url,
-                            .authorization = token->field(),
-                            .ca_file = config().upstream.tls_ca_file,
-                            .names = resolver_options(config().upstream),
-                            .bytes_max = memory == 0 ? 0 : memory + kSavedFormBytes,
-                            .bound_by = ", as admission.adopted_memory has it"});
-  if (bytes) {
-    (void)memory_.adopt_now(*bytes);
-  } else {
-    log::warn("no filter was adopted: {}", bytes.error().message);
-  }
-  return {};
 }
 
 // Writing and syncing takes what the disk takes. A reload may change the config meanwhile.

@@ -13,12 +13,13 @@
 #include "cache/journal.h"
 #include "config/config.h"
 #include "config/network.h"
-#include "proxy/admin/admin_server.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/signals.h"
 #include "proxy/net/timer.h"
 #include "proxy/process/admin.h"
+#include "proxy/process/admin_listeners.h"
 #include "proxy/process/disk_watch.h"
+#include "proxy/process/followers.h"
 #include "proxy/process/jobs.h"
 #include "proxy/process/live_watch.h"
 #include "proxy/process/proxy.h"
@@ -91,16 +92,15 @@ class Server final : private Administered {
   Result<Explanation> explain(const Explained& request) const override {
     return proxy_->explain(request);
   }
+  void reload(std::move_only_function<void(const Result<void>&)> done) override;
+  void drain() override;
+  Followers& followers() override { return *followers_; }
   // Gives the jobs' thread one more; false where it takes none.
   bool submit(net::Loop::Function work, net::Loop::Function done);
 
   void on_signal(int signal);
-  void reload();
   Result<void> try_reload();
   void tick();
-  void watch_disks();
-  void load_state();
-  Result<void> adopt_from(const StartOrders::AdoptFrom& neighbour);
   void save_state(net::Loop::Function done);
   void worker_ended();
   void end_if_done();
@@ -116,7 +116,8 @@ class Server final : private Administered {
   std::unique_ptr<net::Signals> signals_;
   std::unique_ptr<net::Timer> timer_;
   std::unique_ptr<net::Timer> drain_;  // runs until a drain may take no longer
-  std::unique_ptr<AdminServer> admin_;
+  AdminListeners admin_;
+  std::unique_ptr<Followers> followers_;
   std::unique_ptr<Jobs> jobs_;
   bool ready_ = false;
   End end_ = End::kDrained;

@@ -21,6 +21,7 @@
 #include "proxy/intake/password_checks.h"
 #include "proxy/observe/error_counts.h"
 #include "proxy/observe/log_writer.h"
+#include "proxy/observe/request_tap.h"
 #include "proxy/observe/shadow_caches.h"
 #include "proxy/observe/stats.h"
 #include "proxy/origin/old_servers.h"
@@ -54,6 +55,7 @@ struct Shared {
   RecentOutcomes recent;
   ErrorNames errors;
   ShadowCaches shadows;
+  RequestTap tap;
   std::vector<std::unique_ptr<WorkerStats>> stats;
   std::atomic<std::uint32_t> connections = 0;  // those of clients, over all workers
   // Descriptors for clients and origins. Set before the workers start.

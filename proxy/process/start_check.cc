@@ -1,6 +1,8 @@
 #include "proxy/process/start_check.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "base/units.h"
 #include "cache/kernel.h"
@@ -34,8 +36,11 @@ class Checker {
       const config::EndpointText& address = config_.listen[i].address;
       check_address("listen." + std::to_string(i) + ".address", address.text(), *address);
     }
-    const config::OptionalEndpointText& admin = config_.admin.address;
-    if (*admin) check_address("admin.address", admin.text(), **admin);
+    for (const config::OptionalEndpointText& admin : config_.admin.address) {
+      if (*admin && !is_in_new_state(**admin)) {
+        check_address("admin.address", admin.text(), **admin);
+      }
+    }
   }
 
   void check_token() {
@@ -149,6 +154,14 @@ class Checker {
   template <typename T>
   void add(std::string key, const Result<T>& outcome) {
     if (!outcome) result_.faults.push_back({std::move(key), outcome.error().message});
+  }
+
+  // A start makes the directory first.
+  bool is_in_new_state(const config::Endpoint& endpoint) const {
+    const std::string& directory = config_.state.directory;
+    std::error_code ignored;
+    return !directory.empty() && endpoint.socket == config::admin_socket_in(directory) &&
+           !std::filesystem::exists(directory, ignored);
   }
 
   void check_address(std::string key, const std::string& text, const config::Endpoint& endpoint) {

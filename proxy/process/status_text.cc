@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "base/readable.h"
 #include "base/units.h"
+#include "config/derive.h"
 
 namespace encore::server {
 namespace {
@@ -23,16 +25,16 @@ std::string counted(std::uint64_t count, std::string_view noun) {
 
 // How a command line reaches the admin listener.
 std::string curl_of(const config::Config& config) {
-  const std::optional<config::Endpoint>& endpoint = *config.admin.address;
+  const config::Endpoint endpoint = config::admin_endpoints(config.admin).front();
   std::string text = "curl -X POST ";
   if (!config.admin.token_file.empty()) {
     text += "-H \"Authorization: Bearer $(cat " + config.admin.token_file + ")\" ";
   }
-  if (!endpoint->socket.empty()) {
-    return text + "--unix-socket " + endpoint->socket + " http://localhost/purge -d all=1";
+  if (!endpoint.socket.empty()) {
+    return text + "--unix-socket " + endpoint.socket + " http://localhost/purge -d all=1";
   }
-  std::string address = config.admin.address.text();
-  if (address.starts_with("*:")) address.replace(0, 1, "127.0.0.1");
+  std::string address = config::to_string(endpoint);
+  if (address.starts_with("[::]:")) address.replace(0, 4, "127.0.0.1");
   return text + address + "/purge -d all=1";
 }
 
@@ -73,6 +75,45 @@ std::string status_text(const config::Config& config, const LiveStatus& live,
   append_line(out, "", curl_of(config));
   append_line(out, "", "cache.purge_at_start = true does so at every start.");
   return out;
+}
+
+std::string status_json(const LiveStatus& live, const Snapshot& snapshot,
+                        const ProcessStatus& process) {
+  using Json = nlohmann::ordered_json;
+  Json requests = Json::object();
+  for (std::size_t i = 0; i < kOutcomeClassCount; ++i) {
+    requests[std::string(kOutcomeClassNames[i])] =
+        snapshot.requests_of(static_cast<OutcomeClass>(i));
+  }
+  Json disks = Json::array();
+  for (const disk::DiskReport& device : snapshot.devices) {
+    disks.push_back({{"path", device.path},
+                     {"condition", to_string(device.condition)},
+                     {"segments_at_start", device.segments}});
+  }
+  Json reload = nullptr;
+  if (live.last_reload) reload = live.last_reload->fault.empty() ? "done" : live.last_reload->fault;
+  const Json out = {
+      {"name", live.name},
+      {"version", ENCORE_VERSION},
+      {"state", live.ready ? "ready" : "draining"},
+      {"uptime_seconds", std::chrono::duration<double>(process.uptime).count()},
+      {"workers", process.workers},
+      {"reloads", process.reloads},
+      {"reload_failures", process.reload_failures},
+      {"last_reload", reload},
+      {"requests", requests},
+      {"connections",
+       {{"clients", snapshot.connections_open}, {"origins", snapshot.origin_connections}}},
+      {"cache",
+       {{"objects", snapshot.kernel.objects},
+        {"used_bytes", snapshot.kernel.used_bytes},
+        {"capacity_bytes", snapshot.kernel.capacity_bytes}}},
+      {"disks", disks},
+      {"overtaken", snapshot.overtaken},
+      {"purges_refused", snapshot.purges_refused},
+      {"warnings", live.warnings}};
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace encore::server

@@ -18,4 +18,8 @@ inline constexpr std::string_view kStatusApi = "/api/status";
 std::string status_text(const config::Config& config, const LiveStatus& live,
                         const Snapshot& snapshot, const ProcessStatus& process);
 
+// The same as JSON.
+std::string status_json(const LiveStatus& live, const Snapshot& snapshot,
+                        const ProcessStatus& process);
+
 }  // namespace encore::server

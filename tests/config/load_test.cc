@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "config/derive.h"
 #include "tests/catch.h"
 
 using namespace encore;
@@ -96,7 +97,7 @@ level = "warn"
   CHECK_FALSE(config.admission.refresh);
   CHECK(config.state.directory == "/var/lib/encore");
   CHECK(config.workers.count == 3);
-  CHECK_FALSE(*config.admin.address);
+  CHECK(admin_endpoints(config.admin).empty());
   CHECK(config.log.access == "-");
   CHECK(config.log.format->style == LogFormat::Style::kSquid);
   CHECK(config.log.decisions == "d.journal");

@@ -227,12 +227,12 @@ class Access(Case):
             text = ended.stdout.decode()
             self.assertEqual(status, ended.returncode, text)
             return text
-        self.assertRegex(command("status", status=0), r"state +\S+ ready")
+        self.assertRegex(command("status", "--text", status=0), r"state +\S+ ready")
         self.assertIn("remembered ", command("explain", "http://a.example/", status=0))
         self.assertIn("no host is decrypted", command("intercept", "list", status=1))
         encore.stop()
         self.assertFalse(path.exists())
-        self.assertIn(f"unix:{path} /api/status: ", command("status", status=1))
+        self.assertIn(f"unix:{path} /api/status: ", command("status", status=3))
 
 
 class AccessLog(Case):

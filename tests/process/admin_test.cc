@@ -39,6 +39,7 @@ struct Live final : LiveSource {
   LiveStatus status(const Snapshot&) const override { return {}; }
   const History& history() const override { return rows; }
   OutcomeReport outcome(Outcome) const override { return {}; }
+  TopReport top() const override { return {}; }
   History rows;
 };
 
@@ -71,6 +72,17 @@ struct Process final : Administered {
     for (const std::string& field : request.fields) explanation.add("", field);
     return explanation;
   }
+  void reload(std::move_only_function<void(const Result<void>&)> done) override {
+    ++reloads;
+    done(reload_fault.empty() ? Result<void>() : fail(reload_fault));
+  }
+  void drain() override { ++drains; }
+  Followers& followers() override { return following; }
+  int reloads = 0;
+  int drains = 0;
+  std::string reload_fault;
+  RequestTap tap;
+  Followers following{tap};
   Memory handover;
   Live page;
   config::Config settings;
@@ -88,11 +100,13 @@ class Admin {
   Admin() : loop_(std::move(*net::Loop::create())) {
     process.settings.admin.allow_hosts = {"metrics.example"};
     AdminServer::Options options = {.address = net::Address::loopback_v4(0)};
-    options.body_bytes_max_for = [this, usual = options.body_bytes_max](const auto& head) {
+    options.body_bytes_max_for = [this, usual = options.body_bytes_max](AdminRequest head) {
+      come_by_listener(head);
       return admin_body_max(process, head, usual);
     };
     auto server =
         AdminServer::create(*loop_, options, [this](AdminRequest&& request, AdminReply reply) {
+          come_by_listener(request);
           answer_admin(process, std::move(request), std::move(reply));
         });
     REQUIRE(server.has_value());
@@ -140,8 +154,18 @@ class Admin {
   }
 
   Process process;
+  // The listener that requests seem to come by, as admin.address has it; empty: the true one.
+  std::string listener;
 
  private:
+  void come_by_listener(AdminRequest& request) const {
+    if (listener.empty()) return;
+    const auto endpoint = config::parse_listen_endpoint(listener);
+    REQUIRE(endpoint.has_value());
+    request.over_socket = !endpoint->socket.empty();
+    if (!request.over_socket) request.listener = *net::Address::parse_ip(endpoint->address, 0);
+  }
+
   std::unique_ptr<net::Loop> loop_;
   std::unique_ptr<AdminServer> server_;
   net::Socket client_;
@@ -190,7 +214,7 @@ TEST_CASE("away from loopback a change takes the token", "[process][admin]") {
   Admin admin;
   const auto* address = GENERATE("0.0.0.0:3129", "*:3129", "192.0.2.1:3129", "[2001:db8::1]:3129");
   CAPTURE(address);
-  admin.process.settings.admin.address = address;
+  admin.listener = address;
   const auto with = [](std::string_view field) {
     return "Host: localhost\r\n" + std::string(field);
   };
@@ -214,14 +238,14 @@ TEST_CASE("on loopback whoever may come may purge", "[process][admin]") {
   Admin admin;
   const auto* address = GENERATE("127.0.0.1:3129", "127.8.0.1:0", "[::1]:3129", "unix:/run/a.sock");
   CAPTURE(address);
-  admin.process.settings.admin.address = address;
+  admin.listener = address;
   admin.process.handover.secret = *Token::parse("0123456789abcdef");
   CHECK(admin.status("POST /purge?url=http://a/") == 200);
 }
 
 TEST_CASE("a Unix socket is for whoever can connect, by loopback names", "[process][admin]") {
   Admin admin;
-  admin.process.settings.admin.address = "unix:/run/a.sock";
+  admin.listener = "unix:/run/a.sock";
   admin.process.settings.admin.allow_clients = {};
   CHECK(admin.status("GET /metrics") == 200);
   CHECK(admin.status("GET /metrics", "Host: 192.0.2.1\r\n") == 403);
@@ -267,7 +291,7 @@ TEST_CASE("numbers are asked for by time and by name", "[process][admin]") {
 
 TEST_CASE("a listener on every address is called by any of them", "[process][admin]") {
   Admin admin;
-  admin.process.settings.admin.address = "0.0.0.0:3129";
+  admin.listener = "0.0.0.0:3129";
   CHECK(admin.status("GET /metrics", "Host: 192.0.2.1\r\n") == 200);
   CHECK(admin.status("GET /metrics", "Host: evil.example\r\n") == 403);
 }

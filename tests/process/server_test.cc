@@ -19,7 +19,7 @@ namespace {
 config::Config some_config() {
   config::Config config;
   config.listen = {{.address = "127.0.0.1:0", .mode = config::Mode::kForward}};
-  config.admin.address = "";
+  config.admin.address.clear();
   config.cache.memory_bytes = 8 * kMiB;
   config.cache.shards = 1;
   config.workers.count = 2;
@@ -170,7 +170,7 @@ TEST_CASE("what keeps a server from its start is named", "[server][process]") {
   config.listen[0].address = address;
   CHECK(refused(config).find(address) != std::string::npos);
   config = some_config();
-  config.admin.address = address;
+  config.admin.address = {address};
   CHECK(refused(config).find(address) != std::string::npos);
   config = some_config();
   config.log.access = place / "missing/access.log";

@@ -26,7 +26,7 @@ struct Taken {
 config::Config sound_config() {
   config::Config config;
   config.listen = {{.address = "127.0.0.1:0", .mode = config::Mode::kForward}};
-  config.admin.address = "127.0.0.1:0";
+  config.admin.address = {"127.0.0.1:0"};
   config.cache.memory_bytes = 8 * kMiB;
   config.cache.shards = 1;
   return config;
@@ -72,13 +72,26 @@ TEST_CASE("a disk that a start would refuse is named, and none is made", "[serve
     CHECK(keys_at_fault(config) == Keys{"disk.1.path"});
   }
   SECTION("no directory for it") {
-    config.disk[0].path = place / "none/disk";
+    config.disk[0].path = place / "none/of/these/disk";
+    CHECK(keys_at_fault(config).empty());
+    CHECK(std::filesystem::is_empty(place.path()));
+    const auto opened = open_disks(config, {1, 2}, false);
+    REQUIRE(opened.has_value());
+    using std::filesystem::perms;
+    for (const char* const made : {"none", "none/of", "none/of/these"}) {
+      CHECK(std::filesystem::status(place / made).permissions() == perms::owner_all);
+    }
+  }
+  SECTION("no directory for it, nor can one be made") {
+    write_text(place / "file", "");
+    config.disk[0].path = place / "file/none/disk";
     CHECK(keys_at_fault(config) == Keys{"disk.0.path"});
-    const std::string told = "mkdir -p " + place / "none";
+    const std::string told = " -m 0700 " + place / "file/none";
     CHECK(check_start(config).faults[0].what.ends_with(told));
     const auto opened = open_disks(config, {1, 2}, false);
     REQUIRE_FALSE(opened.has_value());
     CHECK(opened.error().message.ends_with(told));
+    CHECK(opened.error().message.find("make it with: sudo install -d -o ") != std::string::npos);
   }
   SECTION("no room for it") {
     config.disk[0].size_bytes = std::uint64_t{1} << 60U;
@@ -107,7 +120,7 @@ TEST_CASE("every address that is taken is named", "[server][start]") {
   const Taken second;
   config::Config config = sound_config();
   config.listen.push_back({.address = first.address, .mode = config::Mode::kForward});
-  config.admin.address = second.address;
+  config.admin.address = {second.address};
   const StartCheck check = check_start(config);
   REQUIRE(check.faults.size() == 2);
   CHECK(check.faults[0].key == "listen.1.address");

@@ -215,34 +215,51 @@ Result<void> run(const Renew& renew, const Surroundings& around) {
   return {};
 }
 
-}  // namespace
-
-int run_program(std::vector<std::string> words, const Surroundings& around) {
-  CLI::App root("encore ca: the CA for intercepted hosts ([intercept])", "encore ca");
-  root.require_subcommand(1);
-  root.footer(
-      "Example:\n  encore ca create --out /etc/encore --host packages.example\nexit codes: 0 done, "
-      "2 wrong usage, or failed");
+struct Parser {
+  Parser() {
+    root.require_subcommand(1);
+    root.footer(
+        "Example:\n  encore ca create --out /etc/encore --host packages.example\n"
+        "exit codes: 0 done, 2 wrong usage, or failed");
+    creates = root.add_subcommand("create", "Create a key and its certificate");
+    shows = root.add_subcommand("show", "Print a certificate, or the commands that install it");
+    renews = root.add_subcommand("renew", "Renew the certificate with the same key");
+    declare(*creates, create);
+    declare(*shows, show);
+    declare(*renews, renew);
+  }
+  CLI::App root{"encore ca: the CA for intercepted hosts ([intercept])", "encore ca"};
   Create create;
   Show show;
   Renew renew;
-  CLI::App* const creates = root.add_subcommand("create", "Create a key and its certificate");
-  CLI::App* const shows =
-      root.add_subcommand("show", "Print a certificate, or the commands that install it");
-  CLI::App* const renews = root.add_subcommand("renew", "Renew the certificate with the same key");
-  declare(*creates, create);
-  declare(*shows, show);
-  declare(*renews, renew);
-  const std::array<const CLI::App*, 3> apps = {creates, shows, renews};
+  CLI::App* creates = nullptr;
+  CLI::App* shows = nullptr;
+  CLI::App* renews = nullptr;
+};
+
+}  // namespace
+
+void with_parser(const std::function<void(const CLI::App&)>& look) {
+  const Parser parser;
+  look(parser.root);
+}
+
+int run_program(std::vector<std::string> words, const Surroundings& around) {
+  Parser parser;
+  const std::array<const CLI::App*, 3> apps = {parser.creates, parser.shows, parser.renews};
   const Voice voice{"encore ca", around.out, around.err};
-  if (const auto over = parse_command_line(root, apps, std::move(words), voice)) return *over;
+  if (const auto over = parse_command_line(parser.root, apps, std::move(words), voice)) {
+    return *over;
+  }
   errno = 0;
-  const Result<void> done = creates->parsed() ? run(create, around)
-                            : shows->parsed() ? run(show, around)
-                                              : run(renew, around);
+  const bool creates = parser.creates->parsed();
+  const bool shows = parser.shows->parsed();
+  const Result<void> done = creates ? run(parser.create, around)
+                            : shows ? run(parser.show, around)
+                                    : run(parser.renew, around);
   if (done) return check_written(voice, 0);
   around.out.flush();
-  const std::string name = creates->parsed() ? "create" : shows->parsed() ? "show" : "renew";
+  const std::string name = creates ? "create" : shows ? "show" : "renew";
   around.err << voice.program << " " << name << ": " << done.error().message << "\n";
   return kExitTrouble;
 }

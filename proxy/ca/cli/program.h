@@ -1,11 +1,16 @@
 // `encore ca`: makes the authority that clients are to trust, shows it, makes it again.
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
 
 #include "base/time.h"
+
+namespace CLI {
+class App;
+}
 
 namespace encore::ca {
 
@@ -22,5 +27,8 @@ int run_program(std::vector<std::string> words, const Surroundings& around);
 
 // All that a process does whose command line, without the program's name, begins with "ca".
 int ca_main(std::vector<std::string> words);
+
+// Calls `look` with the parser of these command lines, for documentation and completions.
+void with_parser(const std::function<void(const CLI::App&)>& look);
 
 }  // namespace encore::ca

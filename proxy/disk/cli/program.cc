@@ -48,6 +48,19 @@ std::vector<Entry> entries_of(CLI::App& root) {
   return entries;
 }
 
+struct Parser {
+  Parser() {
+    root.require_subcommand(1);
+    root.footer(
+        "Example:\n  encore disk stat /var/cache/encore/disk\n"
+        "exit codes: 0 done, 1 verify found damage, 2 wrong usage or an unreadable disk");
+    entries = entries_of(root);
+  }
+  CLI::App root{"encore disk: inspect disks of the cache, in use or not, without writing",
+                "encore disk"};
+  std::vector<Entry> entries;
+};
+
 int run_command(Command& command, const Voice& voice, WallSeconds now) {
   errno = 0;
   Monitor monitor;
@@ -82,21 +95,22 @@ Verdict look_at_each(const std::vector<std::string>& paths, const std::string& c
 }
 
 int run_program(std::vector<std::string> words, const Streams& streams, WallSeconds now) {
-  CLI::App root("encore disk: inspect disks of the cache, in use or not, without writing",
-                "encore disk");
-  root.require_subcommand(1);
-  root.footer(
-      "Example:\n  encore disk stat /var/cache/encore/disk\nexit codes: 0 done, 1 verify found "
-      "damage, 2 wrong usage or an unreadable disk");
-  std::vector<Entry> entries = entries_of(root);
+  Parser parser;
   std::vector<const CLI::App*> apps;
-  for (const Entry& entry : entries) apps.push_back(entry.app);
+  for (const Entry& entry : parser.entries) apps.push_back(entry.app);
   const Voice voice{"encore disk", streams.out, streams.err};
-  if (const auto over = parse_command_line(root, apps, std::move(words), voice)) return *over;
-  for (Entry& entry : entries) {
+  if (const auto over = parse_command_line(parser.root, apps, std::move(words), voice)) {
+    return *over;
+  }
+  for (Entry& entry : parser.entries) {
     if (entry.app->parsed()) return run_command(*entry.command, voice, now);
   }
   return kExitTrouble;
+}
+
+void with_parser(const std::function<void(const CLI::App&)>& look) {
+  const Parser parser;
+  look(parser.root);
 }
 
 int disk_main(std::vector<std::string> words) {

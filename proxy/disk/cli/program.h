@@ -1,11 +1,16 @@
 // `encore disk`: inspects disks for operators. Nothing is ever written to one.
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
 
 #include "proxy/disk/format.h"
+
+namespace CLI {
+class App;
+}
 
 namespace encore::disk {
 
@@ -21,5 +26,8 @@ int run_program(std::vector<std::string> words, const Streams& streams, WallSeco
 
 // All that a process does whose command line, without the program's name, begins with "disk".
 int disk_main(std::vector<std::string> words);
+
+// Calls `look` with the parser of these command lines, for documentation and completions.
+void with_parser(const std::function<void(const CLI::App&)>& look);
 
 }  // namespace encore::disk

@@ -1,0 +1,23 @@
+// Orders that the admin listener takes: purges, what changes the process, and its memory of
+// admission. The caller has checked the method and who may ask. Confined to the main thread.
+#pragma once
+
+#include <cstdint>
+
+#include "proxy/admin/admin_message.h"
+#include "proxy/process/administered.h"
+
+namespace encore::server {
+
+// Each sends its response when it is done.
+void answer_purge(Administered& process, const AdminRequest& request, AdminReply to);
+void answer_clear(Administered& process, const AdminRequest& request, AdminReply to);
+void answer_reload(Administered& process, AdminReply to);
+void answer_drain(Administered& process, AdminReply to);
+void answer_memory(Administered& process, AdminReply to);
+void answer_adopt(Administered& process, AdminRequest& request, AdminReply to);
+
+// The largest memory that is adopted, in bytes; 0: none.
+std::uint64_t memory_body_max(const Administered& process);
+
+}  // namespace encore::server
