@@ -63,7 +63,7 @@ std::string line_of(const Json& record) {
   const std::string detail = word(record, "detail");
   std::string line = time.size() > kTimeBegin ? time.substr(kTimeBegin, kTimeBytes) : time;
   line += " " + word(record, "client") + " " + word(record, "outcome");
-  if (!detail.empty()) line += "/" + detail;
+  if (!detail.empty() && detail != word(record, "outcome")) line += "/" + detail;
   line += " " + short_number(number(record, "status")) + " " +
           short_bytes(number(record, "bytes")) + " " +
           short_seconds(number(record, "duration_us") * kMicro) + " " + word(record, "method") +

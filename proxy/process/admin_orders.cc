@@ -30,7 +30,7 @@ void answer_purge(Administered& process, const AdminRequest& request, AdminReply
     return to.send(too_large(request, fmt::format("at most {} bytes", kAdminBodyBytes)));
   }
   auto order = read_purge_order(request);
-  if (!order) return to.send(bad_request(order.error().message));
+  if (!order) return to.send(wrong_request(order.error().message));
   if (!order->tags.empty() && process.config().cache.tag_fields.empty()) {
     return to.send(reply(
         400, "400 Bad Request\ncache.tag_fields is empty, so no response has tags: set it.\n"));
@@ -170,7 +170,7 @@ Result<Rejections::Which> read_which(std::string_view query) {
 
 void answer_clear(Administered& process, const AdminRequest& request, AdminReply to) {
   const auto which = read_which(request.query);
-  if (!which) return to.send(bad_request(which.error().message));
+  if (!which) return to.send(wrong_request(which.error().message));
   to.send(json_reply(fmt::format("{{\"cleared\": {}}}\n", process.clear_rejections(*which))));
 }
 

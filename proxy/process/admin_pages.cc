@@ -152,14 +152,14 @@ nlohmann::ordered_json value_json(const config::ShownValue& value) {
 
 AdminResponse read_config(Administered& process, std::string_view query) {
   const auto form = read_form(query);
-  if (!form) return bad_request(form.error().message);
+  if (!form) return wrong_request(form.error().message);
   std::string path;
   for (const auto& [name, value] : *form) {
     if (name != "key") return bad_query(query, "key= and a key as cache.memory");
     path = value;
   }
   const auto values = config::show_config(process.config(), path);
-  if (!values) return bad_request(values.error().message);
+  if (!values) return wrong_request(values.error().message);
   auto list = nlohmann::ordered_json::array();
   for (const config::ShownValue& each : *values) {
     list.push_back({{"key", each.path},

@@ -46,7 +46,7 @@ AdminResponse bad_query(std::string_view query, std::string_view accepted) {
   return reply(400, fmt::format("400 Bad Request\n\"{}\", accepted: {}\n", query, accepted));
 }
 
-AdminResponse bad_request(std::string_view reason) {
+AdminResponse wrong_request(std::string_view reason) {
   return reply(400, fmt::format("400 Bad Request\n{}\n", reason));
 }
 

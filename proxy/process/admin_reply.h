@@ -18,6 +18,6 @@ AdminResponse busy(std::string_view what);
 AdminResponse too_large(const AdminRequest& request, std::string_view accepted);
 AdminResponse bad_query(std::string_view query, std::string_view accepted);
 // 400 with the reason.
-AdminResponse bad_request(std::string_view reason);
+AdminResponse wrong_request(std::string_view reason);
 
 }  // namespace encore::server

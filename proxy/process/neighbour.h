@@ -17,7 +17,7 @@ struct Neighbour {
   config::ServerUrl url;  // its admin listener's, or that of a proxy in front of it
   std::string method = "GET";
   std::string target = "/filter";
-  std::string content = {};                           // sent with a POST.
+  std::string content = {};                           // a POST's
   std::string authorization = {};                     // the field's value; empty: none
   std::string ca_file = {};                           // for https; empty: the system's certificates
   net::Resolver::Options names = {};                  // how its name is looked up

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "proxy/admin/admin_server.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/socket.h"
 #include "proxy/net/socket_options.h"
