@@ -79,7 +79,7 @@ std::vector<std::string> config_paths(const Config& config) {
 
 Result<std::vector<ShownValue>> show_config(const Config& config, std::string_view path) {
   std::vector<ShownValue> shown;
-  bool is_known = path.empty();
+  bool is_known = path.empty() || find_section(path) != nullptr;
   for (const auto& section : schema()) {
     for (std::size_t i = 0; i < section.count(config); ++i) {
       for (const auto& key : section.keys) {

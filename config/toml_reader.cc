@@ -348,9 +348,13 @@ Result<Value> read_set_value(const Key& key, std::string_view text) {
   const bool quoted = text.starts_with('"') || text.starts_with('\'');
   if (text.starts_with('[') || quoted || (!list && !is_text(key.kind))) {
     if (auto value = read_one(text)) return std::move(*value);
-    // "[::1]:80" begins as a list does, and is a text.
+    // "[::1]:80" begins as a list does, and is a text, or one of several.
     if (Value plain(std::in_place_type<std::string>, text); !list && accept(key, plain))
       return plain;
+    if (key.kind == Kind::kTextList && key.one_will_do) {
+      Value texts(split_list(text));
+      if (accept(key, texts)) return texts;
+    }
     const Meant meant = meant_by(key, text);
     if (!meant.text.empty() && meant.refusal.empty()) {
       const std::string shown = key.secret ? "the value" : std::string(text);

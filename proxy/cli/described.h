@@ -12,22 +12,22 @@ class App;
 namespace encore::cli {
 
 struct DescribedOption {
-  std::vector<std::string> names;  // "--config", "-h"; of an argument "URL"
-  std::string value;               // "FILE"; empty: a flag
-  std::string text;
-  std::string usual;  // the default; empty: none is stated
+  std::vector<std::string> names = {};  // "--config", "-h"; of an argument "URL"
+  std::string value = {};               // "FILE"; empty: a flag
+  std::string text = {};
+  std::string usual = {};  // the default; empty: none is stated
   bool repeated = false;
   bool required = false;
 };
 
 struct DescribedCommand {
-  std::string path;  // "config get"; empty: the program
-  std::string text;
-  std::string footer;  // examples and exit statuses
+  std::string path = {};  // "config get"; empty: the program
+  std::string text = {};
+  std::string footer = {};  // examples and exit statuses
   bool hidden = false;
-  std::vector<DescribedOption> options;
-  std::vector<DescribedOption> arguments;
-  std::vector<DescribedCommand> commands;  // below it
+  std::vector<DescribedOption> options = {};
+  std::vector<DescribedOption> arguments = {};
+  std::vector<DescribedCommand> commands = {};  // below it
 };
 
 // Those of disk and ca are included.

@@ -41,7 +41,7 @@ TEST_CASE("the screen has ratios, rates, latencies, hosts and clients", "[cli][t
         "cache     1MiB of 2MiB, 1234 responses   connections 12 clients, 3 origins\n"
         "\n"
         "top hosts  requests/s  bytes/s\n"
-        "a.example         100    1KiB\n"
+        "a.example         100     1KiB\n"
         "\n"
         "top clients  requests/s  bytes/s\n"
         "10.0.0.0             10        -\n");

@@ -64,12 +64,13 @@ TEST_CASE("A disk needs a path and a size that holds segments", "[config][disk]"
         "encore.toml:3:1: disk.0.path: is missing; accepted: a file or directory name\n"
         "encore.toml:3:1: disk.0.size: is missing; accepted: 512KiB .. 256TiB");
   CHECK(faults("", {"disk.0.size=1GiB"}) ==
-        "--set disk.0.size: disk.0.path: is missing; accepted: a file name");
-  CHECK(faults("[[disk]]\npath = \"\"\nsize = \"1KiB\"\nsegment = \"3MiB\"\n") ==
-        "encore.toml:2:8: disk.0.path: \"\" is not a file name; accepted: a file name\n"
-        "encore.toml:4:11: disk.0.segment: \"3MiB\" is not a power of two; accepted: a power of "
-        "two, 64KiB .. 256MiB, or 0B\n"
-        "encore.toml:3:8: disk.0.size: \"1KiB\" is too small; accepted: 512KiB .. 256TiB");
+        "--set disk.0.size: disk.0.path: is missing; accepted: a file or directory name");
+  CHECK(
+      faults("[[disk]]\npath = \"\"\nsize = \"1KiB\"\nsegment = \"3MiB\"\n") ==
+      "encore.toml:2:8: disk.0.path: \"\" is not a file name; accepted: a file or directory name\n"
+      "encore.toml:4:11: disk.0.segment: \"3MiB\" is not a power of two; accepted: a power of "
+      "two, 64KiB .. 256MiB, or 0B\n"
+      "encore.toml:3:8: disk.0.size: \"1KiB\" is too small; accepted: 512KiB .. 256TiB");
   CHECK(faults("[[disk]]\npath = \"a\"\nsize = \"64MiB\"\nsegment = \"16MiB\"\n") ==
         "encore.toml:3:8: disk.0.size: a disk of 64MiB is too small: accepted are 65MiB and more "
         "with segments of 16MiB");

@@ -37,6 +37,8 @@ TEST_CASE("The admin listener may have several addresses, each its own", "[confi
   REQUIRE(endpoints.size() == 2);
   CHECK_FALSE(is_local(endpoints[0]));
   CHECK(is_local(endpoints[1]));
+  const std::vector<std::string> by_set = {"admin.address=[::1]:3129,unix:/run/a.sock"};
+  CHECK(admin_text(parse_config("", "", by_set)->admin) == "[::1]:3129, unix:/run/a.sock");
   CHECK(admin_warnings(config->admin).size() == 2);
   const std::vector<std::string> twice = {"admin.address=unix:/run/a.sock,unix:/run/./a.sock"};
   CHECK(parse_config("", "", twice).error().message ==
