@@ -15,7 +15,6 @@
 namespace encore::cli {
 namespace {
 
-constexpr const char* kUsualAddress = "127.0.0.1:3129";
 // Enough for the variants of a key, and for the records of a second.
 constexpr std::uint64_t kResponseBytesMax = 16 * kMiB;
 
