@@ -31,6 +31,9 @@ std::vector<std::string> config_paths(const Config& config);
 // docs/CONFIG.md.
 std::string document_config();
 
+// The manual page encore.toml(5), in mdoc(7). `date` is its date, as "November 28, 2026".
+std::string config_manual(std::string_view date);
+
 // The keys that differ and that only a restart can change ("cache.shards"). Empty: a reload from
 // `running` to `wanted` is complete.
 std::vector<std::string> reload_blockers(const Config& running, const Config& wanted);
