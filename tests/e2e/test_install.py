@@ -1,4 +1,5 @@
-"""`cmake --install`: programs that start, and documents whose links hold in the place that they get."""
+"""`cmake --install`: programs that start, their manual pages and completions, recipes, dashboard and alerts, and
+documents whose links hold in the place that they get."""
 
 import os
 import pathlib
@@ -9,13 +10,28 @@ import unittest
 from harness import Case, clean_environment, need_program
 
 BUILD = pathlib.Path(os.environ.get("ENCORE", ".")).resolve().parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ("encore", "encore-sim", "encore-filter")
 
 
 @unittest.skipUnless((BUILD / "cmake_install.cmake").exists(), "ENCORE is in no build directory")
 class Install(Case):
-    def test_programs_start_and_links_of_the_documents_hold(self):
+    def setUp(self):
+        super().setUp()
         self.run_client([need_program("cmake"), "--install", BUILD, "--prefix", self.directory])
-        for program in "encore", "encore-sim", "encore-filter":
+
+    def test_all_files_are_there(self):
+        share = self.directory / "share"
+        expected = [share / "encore/monitoring/encore-alerts.yml", share / "encore/monitoring/encore-dashboard.json",
+                    share / "man/man5/encore.toml.5"]
+        for program in PROGRAMS:
+            expected += [share / f"man/man1/{program}.1", share / f"bash-completion/completions/{program}",
+                         share / f"zsh/vendor-completions/_{program}", share / f"fish/vendor_completions.d/{program}.fish"]
+        expected += [share / "encore" / path.relative_to(ROOT) for path in (ROOT / "recipes").iterdir()]
+        self.assertEqual([], [str(path) for path in expected if not path.is_file() or not path.stat().st_size])
+
+    def test_programs_start_and_links_of_the_documents_hold(self):
+        for program in PROGRAMS:
             said = subprocess.run([self.directory / "bin" / program, "--version"], timeout=120,
                                   env=clean_environment(), check=True, capture_output=True)
             self.assertRegex(said.stdout.decode(), r"\d+\.\d+\.\d+")
