@@ -18,7 +18,10 @@ add_library(encore_options INTERFACE)
 target_include_directories(encore_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(encore_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
-  -Woverloaded-virtual -Wcast-align -Wimplicit-fallthrough -Werror)
+  -Woverloaded-virtual -Wcast-align -Wimplicit-fallthrough)
+if(ENCORE_WARNINGS_ARE_ERRORS)
+  target_compile_options(encore_options INTERFACE -Werror)
+endif()
 # Profilers walk the stack by it; as released, its register and instructions are worth more.
 if(NOT CMAKE_BUILD_TYPE STREQUAL Release)
   target_compile_options(encore_options INTERFACE -fno-omit-frame-pointer)
