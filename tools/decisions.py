@@ -6,7 +6,7 @@ import re
 FOLDER = "docs/decisions/"
 # Folders, and single files, in which a record counts as named. Documents do not: whoever reads the
 # code and asks why does not search them.
-SOURCES = ("base/", "cache/", "cmake/", "config/", "filter/", "proxy/", "sim/", "tests/", "tools/",
+SOURCES = ("base/", "cache/", "cmake/", "config/", "filter/", "packaging/", "proxy/", "sim/", "tests/", "tools/",
            "dev", "CMakeLists.txt")
 
 RECORD = re.compile(re.escape(FOLDER) + r"(\d{4})-[^/]+\.md$")
