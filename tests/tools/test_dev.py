@@ -10,7 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).parent.parent.parent
 BENCHES = ("--claim", "--disk-latency", "--disk-reads", "--fair", "--tls", "--intercept")
 HELP = [("bench",), *(("bench", choice) for choice in BENCHES), ("fuzz",), ("fuzz", "--proxy"),
-        ("simulate",), ("simulate", "--faults"), ("mutate",), ("crash",), ("soak",), ("soak", "--disk"),
+        ("simulate",), ("simulate", "--faults"), ("mutate",), ("crash",), ("package",), ("soak",), ("soak", "--disk"),
         ("soak", "--kills"), ("soak", "--servers"), ("test",), ("lint",), ("screenshots",),
         ("run",), ("build",), ("docs",), ("format",)]
 
