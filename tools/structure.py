@@ -33,6 +33,7 @@ MAY_INCLUDE = {
     "proxy/coding": ["base", "proxy/http"],
     "proxy/net": ["base"],
     "proxy/admin": ["base", "proxy/http", "proxy/net"],
+    "proxy/upgrade": ["base", "proxy/net"],
     "proxy/ca": ["base"],
     "proxy/ca/cli": ["base", "base/cli", "config", "proxy/ca"],
     "proxy/cli": ["base", "base/cli", "config", "proxy/ca/cli", "proxy/disk/cli", "proxy/observe",
