@@ -25,6 +25,7 @@ class CountedFile final : public File {
   Result<void> truncate(std::uint64_t bytes) override { return file_->truncate(bytes); }
   Result<std::uint64_t> size() override { return file_->size(); }
   const std::string& path() const override { return file_->path(); }
+  int descriptor() const override { return file_->descriptor(); }
 
   // Counts of reads, or of writes and syncs.
   struct Count {

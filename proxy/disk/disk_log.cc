@@ -20,6 +20,24 @@ void DiskLog::begin_run(const RunHistory& runs) {
   (void)remember_runs();
 }
 
+// The other process may have begun a run of its own: that is forgotten.
+Result<void> DiskLog::resume_run() {
+  const auto found = find_disk(state_.file);
+  if (!found) return std::unexpected(found.error());
+  if (!*found || (*found)->runs == superblock_.runs) return {};
+  superblock_.generation = (*found)->generation;
+  auto remembered = disk::remember_runs(state_.file, superblock_, runs_);
+  if (!remembered) return std::unexpected(remembered.error());
+  superblock_ = *remembered;
+  return {};
+}
+
+std::vector<Purge> DiskLog::take_buried() {
+  const MutexLock lock(mutex_);
+  waiting_ -= buried_.size();
+  return std::exchange(buried_, {});
+}
+
 Result<void> DiskLog::remember_runs() {
   if (superblock_.runs == runs_) return {};
   auto remembered = disk::remember_runs(state_.file, superblock_, runs_);

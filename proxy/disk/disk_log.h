@@ -31,11 +31,15 @@ class DiskLog {
   // The disk takes part in this run, durably; where that fails, the first purge tries again.
   // REQUIRES: called before all below.
   void begin_run(const RunHistory& runs);
+  // Another process had the disk and has given it back: the run goes on, durably.
+  Result<void> resume_run();
   LogPosition position() const { return log_->position(); }
 
   // For append_buried(), whose sequence it gets. True: there are so many that it should not wait.
   bool bury(const Purge& purge) ENCORE_EXCLUDES(mutex_);
   Result<void> append_buried() ENCORE_EXCLUDES(mutex_);
+  // The same for another process that has the disk now. Any thread.
+  std::vector<Purge> take_buried() ENCORE_EXCLUDES(mutex_);
   // The run has a purge, durably. Errors: as append().
   Result<void> note_purge();
   // Any thread.

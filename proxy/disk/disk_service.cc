@@ -11,9 +11,13 @@ Result<std::shared_ptr<DiskService>> DiskService::open(std::unique_ptr<File> fil
   auto counted = std::make_unique<CountedFile>(std::move(file));
   auto superblock = open_disk(*counted, options);
   if (!superblock) return std::unexpected(superblock.error());
-  auto found = std::make_unique<DiskStart>(*counted, *superblock, options.now);
+  auto found = std::make_unique<DiskStart>(*counted, *superblock, options.now, setup.is_held);
   if (auto begun = found->begin(); !begun) return std::unexpected(begun.error());
-  if (setup.position_min && found->purges().position() < *setup.position_min) {
+  const bool is_older = setup.position_min && found->purges().position() < *setup.position_min;
+  if (is_older && setup.is_held) {
+    return fail("disk " + counted->path() + " lacks purges that it had; it is not taken over");
+  }
+  if (is_older) {
     setup.emptied_for = "an older copy of it is in its place, without its latest purges";
     OpenOptions anew = options;
     anew.clear = true;
@@ -25,7 +29,7 @@ Result<std::shared_ptr<DiskService>> DiskService::open(std::unique_ptr<File> fil
   // It has become smaller, and nothing is left beyond its end.
   const auto wanted = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(segments_in(*superblock, options.disk_bytes), superblock->segments));
-  if (wanted >= cache::kDiskSegmentsMin && wanted < superblock->segments &&
+  if (!setup.is_held && wanted >= cache::kDiskSegmentsMin && wanted < superblock->segments &&
       found->is_blank_from(wanted)) {
     superblock = resize(*counted, *superblock, wanted);
     if (!superblock) return std::unexpected(superblock.error());
@@ -67,6 +71,7 @@ cache::DiskVersion DiskService::attach() {
   const cache::DiskVersion newest = found.version_max;
   writer_ = std::make_unique<DiskWriter>(state_, log_, queue_, std::move(found),
                                          setup_.engine.write_bytes_max);
+  if (setup_.is_held) writer_->begin_held();
   return newest;
 }
 
@@ -125,6 +130,8 @@ void DiskService::purge(std::vector<Purge> purges, std::function<void(Result<voi
     bytes += purge.pattern.size();
     if (purge.kind != PurgeKind::kKey || late_ticks_ > 0) state_.rules.add(purge);
   }
+  // The process that has the disk remembers it; here the rules hide what is read meanwhile.
+  if (state_.common->is_held) return done({});
   const auto shared = std::make_shared<std::function<void(Result<void>)>>(std::move(done));
   auto task = [self = shared_from_this(), purges = std::move(purges), shared](DiskRun run) {
     (*shared)(run == DiskRun::kRun ? self->append(purges)
@@ -149,7 +156,55 @@ Result<void> DiskService::append(std::span<const Purge> purges) {
 
 void DiskService::tick() {
   if (!state_.is_loading && late_ticks_ > 0) --late_ticks_;
+  // By then the other process can no longer get the disk back, whose open segment they are of.
+  if (setup_.is_held && !state_.common->is_held && late_ticks_ > 0 &&
+      late_ticks_ < kLateTicks / 2) {
+    on_write_lane([this](DiskRun run) {
+      if (run == DiskRun::kRun) start_->write_footers();
+    });
+  }
   if (!is_ticking_.exchange(true)) work(&DiskWriter::tick);
+}
+
+void DiskService::on_write_lane(std::function<void(DiskRun)> task) {
+  auto shared = std::make_shared<std::function<void(DiskRun)>>(std::move(task));
+  const auto submitted =
+      engine_->submit(DiskLane::kWrite, 0, [self = shared_from_this(), shared](DiskRun run) {
+        (*shared)(run);
+      });
+  if (submitted != Submitted::kAccepted) (*shared)(DiskRun::kCancelled);
+}
+
+void DiskService::hold(OnDone done) {
+  on_write_lane([this, done = std::move(done)](DiskRun run) {
+    done(run == DiskRun::kRun && writer_->hold());
+  });
+}
+
+void DiskService::resume(OnDone done) {
+  on_write_lane([this, done = std::move(done)](DiskRun run) {
+    if (run != DiskRun::kRun) return done(false);
+    const bool is_resumed = state_.is_offline() || log_.resume_run().has_value();
+    writer_->release();
+    work(&DiskWriter::work);
+    done(is_resumed);
+  });
+}
+
+void DiskService::take_over(const RunHistory& runs, OnDone done) {
+  on_write_lane([this, runs, done = std::move(done)](DiskRun run) {
+    if (run != DiskRun::kRun) return done(false);
+    log_.begin_run(runs);
+    writer_->release();
+    work(&DiskWriter::work);
+    done(true);
+  });
+}
+
+void DiskService::take_unwritten(std::function<void(std::vector<Purge>)> done) {
+  on_write_lane([this, done = std::move(done)](DiskRun run) {
+    done(run == DiskRun::kRun ? writer_->take_unwritten() : std::vector<Purge>());
+  });
 }
 
 void DiskService::finish() {

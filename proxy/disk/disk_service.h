@@ -37,6 +37,8 @@ class DiskService : public std::enable_shared_from_this<DiskService> {
     std::optional<LogPosition> position_min = std::nullopt;
     // Why it is made anew, for OpenOptions::clear; empty: it is not, or somebody has said so.
     std::string emptied_for = {};
+    // Another process has it yet: nothing is written before take_over().
+    bool is_held = false;
   };
   // Takes an opened file. Makes the disk anew where its purge log ends too early. Errors:
   // open_disk(), PurgeLog::load(), resize().
@@ -85,7 +87,21 @@ class DiskService : public std::enable_shared_from_this<DiskService> {
 
   DiskReport report() const;
 
+  // Handing over to another process, and taking over from one; each on the lane that writes, which
+  // then calls `done` (on this thread where it has stopped).
+  using OnDone = std::function<void(bool)>;
+  void hold(OnDone done);
+  void resume(OnDone done);
+  void take_over(const RunHistory& runs, OnDone done);
+  // What another process, which has the disk, has to forget: replaced, invalidated and unwritten
+  // records.
+  std::vector<Purge> take_buried() { return log_.take_buried(); }
+  void take_unwritten(std::function<void(std::vector<Purge>)> done);
+  bool is_loading() const { return state_.is_loading; }
+  int descriptor() const { return file_->descriptor(); }
+
  private:
+  void on_write_lane(std::function<void(DiskRun)> task);
   void load_next();
   Result<void> append(std::span<const Purge> purges);
   // On the lane that writes.

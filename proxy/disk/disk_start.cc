@@ -14,9 +14,9 @@ DiskCommon::KeyVariant key_variant(const cache::DiskRecord& record) {
 
 }  // namespace
 
-DiskStart::DiskStart(CountedFile& file, const Superblock& superblock, WallSeconds now)
+DiskStart::DiskStart(CountedFile& file, const Superblock& superblock, WallSeconds now, bool is_held)
     : purges_(std::make_unique<PurgeLog>(file, superblock)),
-      recovery_(file, superblock, *purges_, *this, {.now = now}) {}
+      recovery_(file, superblock, *purges_, *this, {.now = now, .defers_footers = is_held}) {}
 
 Result<void> DiskStart::begin() { return recovery_.begin(); }
 

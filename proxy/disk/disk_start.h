@@ -16,8 +16,9 @@ namespace encore::disk {
 
 class DiskStart final : private RecoverySink {
  public:
-  // `file` is borrowed; `purges` is loaded by begin().
-  DiskStart(CountedFile& file, const Superblock& superblock, WallSeconds now);
+  // `file` is borrowed; `purges` is loaded by begin(). `is_held`: nothing is written before
+  // write_footers(), for another process may still write the disk.
+  DiskStart(CountedFile& file, const Superblock& superblock, WallSeconds now, bool is_held = false);
 
   // Reads the purges and the segments' headers. Errors: those of PurgeLog::load().
   Result<void> begin();
@@ -28,6 +29,8 @@ class DiskStart final : private RecoverySink {
   void attach(DiskState& state);
   // Loads a segment; false: that was all, and the kernel knows.
   bool step();
+  // REQUIRES: step() has returned false.
+  void write_footers() { recovery_.write_footers(); }
 
   // REQUIRES: take_purges() was not called.
   const PurgeLog& purges() const { return *purges_; }

@@ -44,6 +44,8 @@ struct DiskCommon {
   DiskWitness witness;
   // Something was purged of which no disk here knows anything; an absent one may have it.
   std::atomic<bool> has_purge = false;
+  // Nothing is placed or written: another process takes the disks over, has them, or has them yet.
+  std::atomic<bool> is_held = false;
   // On all disks, within a second. The kernel's mutexes are not held.
   std::function<void(const filter::Hash128& key, cache::DiskTombstone tombstone)> bury;
   // Version of the record there; nothing: it cannot be read now.

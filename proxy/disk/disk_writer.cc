@@ -18,6 +18,7 @@ constexpr std::uint64_t kFlushBytes = 128U << 10U;
 }  // namespace
 
 bool DiskWriter::work() {
+  if (is_held_) return false;
   const bool has_more = drain(step_bytes_);
   // A record that is not written yet is not found. Nothing else has a large body, and the copy in
   // memory of another may be gone soon: who comes in the second of a flush would ask the origin
@@ -28,6 +29,7 @@ bool DiskWriter::work() {
 }
 
 bool DiskWriter::tick() {
+  if (is_held_) return false;
   // Too little has come yet to have woken anybody (docs/decisions/0170).
   bool has_more = drain(step_bytes_);
   // In a pause, too: what was added before it is written or known to be lost.
@@ -39,6 +41,7 @@ bool DiskWriter::tick() {
 }
 
 bool DiskWriter::finish() {
+  if (is_held_) return true;
   while (drain(step_bytes_)) {
   }
   // Behind a place that nobody has told of.
@@ -52,6 +55,28 @@ bool DiskWriter::finish() {
   report();
   // A failure of the last writes may have to be buried, too.
   return is_sealed && log_.append_buried().has_value() && is_remembered;
+}
+
+bool DiskWriter::hold() {
+  if (state_.is_offline()) return is_held_ = true;
+  while (drain(step_bytes_)) {
+  }
+  flush();
+  free_reclaimed();
+  is_held_ = log_.append_buried().has_value() && state_.file.sync().has_value();
+  return is_held_;
+}
+
+std::vector<Purge> DiskWriter::take_unwritten() {
+  ENCORE_CHECK(is_held_, "another process has the disk");
+  std::vector<Purge> unwritten;
+  while (auto wanted = queue_.take_any()) {
+    if (!wanted->key) continue;
+    Purge& purge = unwritten.emplace_back();
+    purge.key = *wanted->key;
+    purge.version = wanted->version;
+  }
+  return unwritten;
 }
 
 // --- writing -----------------------------------------------------------------------------------

@@ -43,6 +43,15 @@ class DiskWriter {
   // dropped, as always. False: the end of a segment may not be durable, or purges of it.
   bool finish();
 
+  // For another process that takes the disk over: writes the waiting records, makes them durable,
+  // and writes nothing more until release(). False: they may not be durable; it writes on then.
+  bool hold();
+  // It is this process' disk from the start on, but not yet.
+  void begin_held() { is_held_ = true; }
+  void release() { is_held_ = false; }
+  // Records that were placed and will not be written by this process. REQUIRES: it is held.
+  std::vector<Purge> take_unwritten();
+
   static constexpr std::uint64_t kBatchBytes = 4ULL << 20U;
   static constexpr std::uint64_t kStepsMax = 16;
   static constexpr std::uint64_t kFailedWritesMax = 5;  // in a row
@@ -87,6 +96,7 @@ class DiskWriter {
   DiskState& state_;
   DiskLog& log_;
   WriteQueue& queue_;
+  bool is_held_ = false;
   SegmentWriter segments_;
   RecordReader reader_;  // reader of moved records
   const std::uint64_t step_bytes_;

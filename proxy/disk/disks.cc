@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <filesystem>
+#include <iterator>
 #include <random>
 #include <set>
 #include <span>
@@ -79,6 +81,46 @@ Result<std::unique_ptr<File>> open_to_make(const std::string& path) {
   return open_file(path, FileUse::kMake);
 }
 
+using OpenFile = std::function<Result<std::unique_ptr<File>>(const std::string& path)>;
+
+OpenFile opener_of(const DisksOptions& options) {
+  if (options.open_file) return options.open_file;
+  if (!options.handed_over) return open_to_make;
+  return [files = *options.handed_over](const std::string& path) -> Result<std::unique_ptr<File>> {
+    const auto found = files.find(path);
+    if (found == files.end()) return fail("disk " + path + " was not handed over");
+    return adopt_file(path, found->second);
+  };
+}
+
+// Waits until each of them has answered. Shared with those that answer late.
+class Answers {
+ public:
+  explicit Answers(std::size_t count) : left_(count) {}
+  void add(bool good) ENCORE_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    is_good_ = is_good_ && good;
+    if (--left_ == 0) changed_.notify_all();
+  }
+  // False: one was not good, or not in time.
+  bool wait(std::chrono::steady_clock::time_point end) ENCORE_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    while (left_ != 0) {
+      if (changed_.wait_until(mutex_, end) == std::cv_status::timeout && left_ != 0) return false;
+    }
+    return is_good_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::size_t left_ ENCORE_GUARDED_BY(mutex_);
+  bool is_good_ ENCORE_GUARDED_BY(mutex_) = true;
+};
+
+// For what a device does in a moment, or never.
+constexpr std::chrono::seconds kDevicePatience(10);
+
 Result<std::shared_ptr<DiskService>> open_service(const DisksOptions& options, std::size_t number,
                                                   DiskSet::Member& member,
                                                   const std::shared_ptr<DiskCommon>& common) {
@@ -86,6 +128,11 @@ Result<std::shared_ptr<DiskService>> open_service(const DisksOptions& options, s
   // A test's engine says itself when what is done.
   if (options.is_inline || options.make_engine) engine.write_batch_bytes = 0;
   const DiskSetup& disk = options.disks[number];
+  // Making it anew would write to it before its time.
+  if (options.handed_over && (!member.superblock || !member.emptied_for.empty())) {
+    return fail("disk " + disk.path + " cannot be taken over" +
+                (member.emptied_for.empty() ? std::string() : ": " + member.emptied_for));
+  }
   return DiskService::open(
       std::move(member.file),
       {.disk_bytes = disk.bytes,
@@ -100,22 +147,9 @@ Result<std::shared_ptr<DiskService>> open_service(const DisksOptions& options, s
        .matches_rule = options.matches_rule ? options.matches_rule : MatchesRule(has_prefix),
        .position_min =
            options.clear || !member.emptied_for.empty() ? std::nullopt : member.position_min,
-       .emptied_for = options.clear ? "" : member.emptied_for},
+       .emptied_for = options.clear ? "" : member.emptied_for,
+       .is_held = options.handed_over.has_value()},
       common);
-}
-
-// All disks are open: from now on one that is absent misses what is purged (docs/decisions/0390).
-void begin_run(const DisksOptions& options, RunHistory runs,
-               const std::vector<std::shared_ptr<DiskService>>& services, DiskWitness& witness) {
-  runs.begin(random_word() | 1U);
-  // Clearing the cache counts as a purge of what an absent disk has.
-  if (options.clear) runs.note_purge();
-  std::vector<DiskWitness::Disk> disks;
-  for (const auto& service : services) {
-    service->begin_run(runs);
-    disks.push_back(service->witnessed());
-  }
-  witness.begin(runs, disks);
 }
 
 }  // namespace
@@ -128,7 +162,7 @@ Result<std::unique_ptr<Disks>> Disks::open(const DisksOptions& options) {
   common->clocks = options.clocks;
   std::vector<std::string> paths;
   for (const DiskSetup& disk : options.disks) paths.push_back(disk.path);
-  auto set = DiskSet::open(paths, options.open_file ? options.open_file : open_to_make);
+  auto set = DiskSet::open(paths, opener_of(options));
   if (!set) return std::unexpected(set.error());
   // A disk that is cleared may be damaged, and so may be the witness.
   if (auto looked = set->look(common->witness, options.identity_seed); !looked && !options.clear) {
@@ -146,16 +180,37 @@ Result<std::unique_ptr<Disks>> Disks::open(const DisksOptions& options) {
     }
     services.push_back(std::move(*service));
   }
-  begin_run(options, set->runs(), services, common->witness);
-  return std::unique_ptr<Disks>(new Disks(options, std::move(common), std::move(services)));
+  common->is_held = options.handed_over.has_value();
+  std::unique_ptr<Disks> disks(
+      new Disks(options, std::move(common), std::move(services), set->runs()));
+  if (!options.handed_over) {
+    disks->begin_run();
+    for (const auto& service : disks->services_) service->begin_run(disks->runs_);
+    disks->begin_witness();
+  }
+  return disks;
+}
+
+// All disks are open: from now on one that is absent misses what is purged (docs/decisions/0390).
+void Disks::begin_run() {
+  runs_.begin(random_word() | 1U);
+  // Clearing the cache counts as a purge of what an absent disk has.
+  if (options_.clear) runs_.note_purge();
+}
+
+void Disks::begin_witness() {
+  std::vector<DiskWitness::Disk> disks;
+  for (const auto& service : services_) disks.push_back(service->witnessed());
+  common_->witness.begin(runs_, disks);
 }
 
 Disks::Disks(const DisksOptions& options, std::shared_ptr<DiskCommon> common,
-             std::vector<std::shared_ptr<DiskService>> services)
+             std::vector<std::shared_ptr<DiskService>> services, RunHistory runs)
     : options_(options),
       common_(std::move(common)),
       services_(std::move(services)),
-      run_(random_word() | 1U) {
+      run_(random_word() | 1U),
+      runs_(std::move(runs)) {
   std::uint64_t bytes = 0;
   for (const DiskSetup& disk : options.disks) bytes += disk.bytes;
   common_->wanted.set_most(bytes / kWantedShare);
@@ -214,6 +269,7 @@ void Disks::run_ticks() {
 
 void Disks::tick() {
   for (const auto& service : services_) service->tick();
+  if (common_->is_held) return;
   common_->witness.tick(common_->clocks.monotonic());
 }
 
@@ -224,6 +280,7 @@ bool Disks::fit(std::uint64_t record_bytes, std::uint32_t names_bytes) const {
 }
 
 bool Disks::is_queue_full() const {
+  if (common_->is_held) return true;
   const auto is_full = [](const auto& service) { return service->writes() && service->is_full(); };
   const auto writes = [](const auto& service) { return service->writes(); };
   // One full queue is enough: the kernel decides only later which disk takes an object.
@@ -293,9 +350,76 @@ bool Disks::stop(Nanoseconds patience) {
   }
   // A thread that is stuck in a device finds no kernel when it comes back.
   common_->kernel.close();
-  if (has_started_) common_->witness.finish();
+  if (has_started_ && !common_->is_held) common_->witness.finish();
   stopped_ = all;
   return all;
+}
+
+bool Disks::is_loaded() const {
+  return std::ranges::none_of(services_, [](const auto& each) { return each->is_loading(); });
+}
+
+bool Disks::hold(Nanoseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  // What the other process must read is read here first.
+  constexpr std::chrono::milliseconds kLook(10);
+  while (!is_loaded()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(kLook);
+  }
+  common_->is_held = true;
+  const auto answers = std::make_shared<Answers>(services_.size());
+  for (const auto& service : services_) {
+    service->hold([answers](bool good) { answers->add(good); });
+  }
+  if (answers->wait(end)) return true;
+  resume();
+  return false;
+}
+
+void Disks::resume() {
+  const auto answers = std::make_shared<Answers>(services_.size());
+  for (const auto& service : services_) {
+    service->resume([answers](bool good) { answers->add(good); });
+  }
+  (void)answers->wait(std::chrono::steady_clock::now() + kDevicePatience);
+  common_->witness.finish();  // the other process may have written it
+  common_->is_held = false;
+}
+
+std::vector<std::pair<std::string, int>> Disks::files() const {
+  std::vector<std::pair<std::string, int>> files;
+  for (std::size_t i = 0; i < services_.size(); ++i) {
+    files.emplace_back(options_.disks[i].path, services_[i]->descriptor());
+  }
+  return files;
+}
+
+std::vector<Purge> Disks::take_buried() {
+  std::vector<Purge> buried;
+  for (const auto& service : services_) {
+    std::ranges::move(service->take_buried(), std::back_inserter(buried));
+    auto unwritten = std::make_shared<std::vector<Purge>>();
+    const auto answers = std::make_shared<Answers>(1);
+    service->take_unwritten([unwritten, answers](std::vector<Purge> purges) {
+      *unwritten = std::move(purges);
+      answers->add(true);
+    });
+    if (!answers->wait(std::chrono::steady_clock::now() + kDevicePatience)) continue;
+    std::ranges::move(*unwritten, std::back_inserter(buried));
+  }
+  return buried;
+}
+
+void Disks::take_over() {
+  begin_run();
+  const auto answers = std::make_shared<Answers>(services_.size());
+  for (const auto& service : services_) {
+    service->take_over(runs_, [answers](bool good) { answers->add(good); });
+  }
+  (void)answers->wait(std::chrono::steady_clock::now() + kDevicePatience);
+  begin_witness();
+  common_->is_held = false;
 }
 
 DisksStatistics Disks::statistics() const {

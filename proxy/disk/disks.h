@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,9 @@ struct DisksOptions {
   MatchesRule matches_rule = {};
   // The files that remember the cache's runs outside of the disks.
   WitnessFiles witness = {};
+  // Another process has the disks yet, and has handed them over: their files, by their paths, are
+  // descriptors that are taken over. Nothing is written before take_over().
+  std::optional<std::map<std::string, int>> handed_over = {};
   // For tests.
   DiskClocks clocks = {};
   std::function<Result<std::unique_ptr<File>>(const std::string& path)> open_file = {};
@@ -131,15 +135,41 @@ class Disks {
 
   DisksStatistics statistics() const;
 
+  // --- from one process to the next (docs/decisions/0505) ---
+
+  // Another process has them, or is to have them.
+  bool is_held() const { return common_->is_held.load(); }
+  // Everything found at the start is in the index.
+  bool is_loaded() const;
+  // Places and writes nothing more, when what waits is written and durable: another process may
+  // read the disks then. Blocks, at most so long. False: it could not be done in that time, and
+  // nothing has changed.
+  bool hold(Nanoseconds patience);
+  // The other process will not have them: it has ended. Blocks in the devices.
+  void resume();
+  // Paths and files of the disks, borrowed. For the other process, once they are held.
+  std::vector<std::pair<std::string, int>> files() const;
+  // The other process has them: what it must forget because it was replaced or invalidated here
+  // since they were held, or not written. Blocks for the lane that writes.
+  std::vector<Purge> take_buried();
+  // A purge of something unknown was noted since they were held.
+  bool has_noted_purge() const { return common_->has_purge.load(); }
+  // With DisksOptions::handed_over: they are this process' now. Blocks in the devices. REQUIRES:
+  // is_loaded(), no other process writes them.
+  void take_over();
+
  private:
+  void begin_run();
+  void begin_witness();
   Disks(const DisksOptions& options, std::shared_ptr<DiskCommon> common,
-        std::vector<std::shared_ptr<DiskService>> services);
+        std::vector<std::shared_ptr<DiskService>> services, RunHistory runs);
   void run_ticks() ENCORE_EXCLUDES(mutex_);
 
   const DisksOptions options_;
   const std::shared_ptr<DiskCommon> common_;
   const std::vector<std::shared_ptr<DiskService>> services_;
   const std::uint64_t run_;
+  RunHistory runs_;  // before this one begins
   Mutex mutex_;
   std::condition_variable_any ended_;
   bool stopping_ ENCORE_GUARDED_BY(mutex_) = false;

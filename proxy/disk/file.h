@@ -44,6 +44,8 @@ class File {
   virtual Result<std::uint64_t> size() = 0;
   // For messages.
   virtual const std::string& path() const = 0;
+  // The open file, for another process that is to have it with its lock; -1: there is none.
+  virtual int descriptor() const { return -1; }
 };
 
 enum class FileUse : std::uint8_t {
@@ -57,5 +59,8 @@ enum class FileUse : std::uint8_t {
 // is dropped from it again at each sync. Errors show the path and what to do: no such file, not to
 // be opened, no file or device, another user's, taken by another process.
 Result<std::unique_ptr<File>> open_file(const std::string& path, FileUse use);
+// The same of a file that another process has opened and handed over with its lock. Takes the
+// descriptor over, and leaves it as it is: the other process may use it, too.
+Result<std::unique_ptr<File>> adopt_file(const std::string& path, int descriptor);
 
 }  // namespace encore::disk

@@ -80,7 +80,11 @@ bool Recovery::step() {
   if (!scanned.is_readable) ++counts_.unreadable;
   // A segment that may be readable another time is not discarded for good.
   if (options_.writes_footers && scanned.is_readable) {
-    write_footer(header, scanned.footer, scanned.end);
+    if (options_.defers_footers) {
+      deferred_.push_back({header, scanned.footer, scanned.end});
+    } else {
+      write_footer(header, scanned.footer, scanned.end);
+    }
   }
   tell(header, std::move(scanned.footer));
   return true;
@@ -96,6 +100,12 @@ void Recovery::write_footer(const SegmentHeader& header, const Footer& footer, s
       superblock_.segment_offset(header.segment) + superblock_.segment_bytes - bytes;
   // On failure, the next start scans again.
   (void)file_.write(memory.first(bytes), at);
+}
+
+void Recovery::write_footers() {
+  for (const DeferredFooter& each : std::exchange(deferred_, {})) {
+    write_footer(each.header, each.footer, each.end);
+  }
 }
 
 void Recovery::tell(const SegmentHeader& header, Footer footer) {

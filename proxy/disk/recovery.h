@@ -63,6 +63,8 @@ struct RecoveryOptions {
   WallSeconds now = 0;  // see kVersionsASecond
   // A footer for what was scanned, so that the next start need not; not where one only looks.
   bool writes_footers = true;
+  // These footers wait for write_footers(), for another process may still write the segments.
+  bool defers_footers = false;
   std::size_t batch = 4096;  // lines reported in one call
 };
 
@@ -76,6 +78,8 @@ class Recovery {
   Result<void> begin();
   // Tells the next segment's records; false: that was all. REQUIRES: begin() went well.
   bool step();
+  // Writes the footers that were deferred.
+  void write_footers();
 
   // Sequences of the segments' headers, for the kernel; 0: free.
   const std::vector<std::uint64_t>& sequences() const { return sequences_; }
@@ -88,6 +92,11 @@ class Recovery {
  private:
   void read_headers();
   void write_footer(const SegmentHeader& header, const Footer& footer, std::uint64_t end);
+  struct DeferredFooter {
+    SegmentHeader header;
+    Footer footer;
+    std::uint64_t end = 0;
+  };
   void tell(const SegmentHeader& header, Footer footer);
 
   struct HashKey {
@@ -108,6 +117,7 @@ class Recovery {
   cache::DiskVersion version_max_ = 0;
   FooterRoom room_;
   RecoveryCounts counts_;
+  std::vector<DeferredFooter> deferred_;
 };
 
 }  // namespace encore::disk

@@ -36,11 +36,15 @@ class Descriptor {
   int number_;
 };
 
+enum class Cached : std::uint8_t { kNever, kAsItIs };
+
 class SystemFile final : public File {
  public:
-  SystemFile(std::string path, Descriptor descriptor, bool is_device)
+  SystemFile(std::string path, Descriptor descriptor, bool is_device, Cached cached)
       : path_(std::move(path)), descriptor_(std::move(descriptor)), is_device_(is_device) {
-    is_direct_ = switch_direct(true);
+    is_direct_ = cached == Cached::kNever
+                     ? switch_direct(true)
+                     : (::fcntl(descriptor_.get(), F_GETFL) & O_DIRECT) != 0;
   }
 
   Result<void> read(std::span<std::byte> out, std::uint64_t offset) override;
@@ -52,6 +56,7 @@ class SystemFile final : public File {
   Result<void> truncate(std::uint64_t bytes) override;
   Result<std::uint64_t> size() override;
   const std::string& path() const override { return path_; }
+  int descriptor() const override { return descriptor_.get(); }
 
  private:
   bool switch_direct(bool on) const {
@@ -216,12 +221,10 @@ std::unexpected<Error> fail_opening(const std::string& path, FileUse use, int os
 
 }  // namespace
 
-Result<std::unique_ptr<File>> open_file(const std::string& path, FileUse use) {
-  // Without waiting, for it may be a pipe that somebody has laid there.
-  const int flags = (use == FileUse::kLook ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK |
-                    (use == FileUse::kMake ? O_CREAT : 0);
-  Descriptor file(::open(path.c_str(), flags, 0600));
-  if (file.get() < 0) return fail_opening(path, use, errno);
+namespace {
+
+Result<std::unique_ptr<File>> take_file(const std::string& path, FileUse use, Descriptor file,
+                                        Cached cached) {
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return system_error("cannot open disk " + path, errno);
   if (S_ISDIR(status.st_mode)) return fail_opening(path, use, EISDIR);
@@ -232,7 +235,23 @@ Result<std::unique_ptr<File>> open_file(const std::string& path, FileUse use) {
   if (use != FileUse::kLook) {
     if (auto locked = lock(file, path); !locked) return std::unexpected(locked.error());
   }
-  return std::make_unique<SystemFile>(path, std::move(file), S_ISBLK(status.st_mode));
+  return std::make_unique<SystemFile>(path, std::move(file), S_ISBLK(status.st_mode), cached);
+}
+
+}  // namespace
+
+// The lock is there already, as the open file's own; whoever has none gets it here, or an error.
+Result<std::unique_ptr<File>> adopt_file(const std::string& path, int descriptor) {
+  return take_file(path, FileUse::kKeep, Descriptor(descriptor), Cached::kAsItIs);
+}
+
+Result<std::unique_ptr<File>> open_file(const std::string& path, FileUse use) {
+  // Without waiting, for it may be a pipe that somebody has laid there.
+  const int flags = (use == FileUse::kLook ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK |
+                    (use == FileUse::kMake ? O_CREAT : 0);
+  Descriptor file(::open(path.c_str(), flags, 0600));
+  if (file.get() < 0) return fail_opening(path, use, errno);
+  return take_file(path, use, std::move(file), Cached::kNever);
 }
 
 }  // namespace encore::disk
