@@ -10,7 +10,7 @@
 namespace encore::cli {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 // A reload reads certificates, and resolves names.
 constexpr auto kReloadTime = std::chrono::minutes(2);

@@ -20,16 +20,16 @@
 namespace encore::cli {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr double kPercent = 100;
 
-double number(const Json& json, const char* pointer) {
+double number_at(const Json& json, const char* pointer) {
   const Json::json_pointer at(pointer);
   return json.contains(at) && json[at].is_number() ? json[at].get<double>() : 0;
 }
 
-std::string word(const Json& json, const char* name) {
+std::string word_at(const Json& json, const char* name) {
   return printable(json.value(name, std::string("?")));
 }
 
@@ -46,34 +46,34 @@ std::string quantiles(const Json& json, const std::string& group) {
   std::string text;
   for (const char* const name : {"p50", "p90", "p99"}) {
     text += (text.empty() ? "" : ", ") + std::string(name) + " " +
-            short_seconds(number(json, (base + "/" + name).c_str()));
+            short_seconds(number_at(json, (base + "/" + name).c_str()));
   }
   return text;
 }
 
 std::string head(const Json& json) {
   const auto rate = [&](const char* group) {
-    return number(json, (std::string("/rates/requests_per_second/") + group).c_str());
+    return number_at(json, (std::string("/rates/requests_per_second/") + group).c_str());
   };
   const double all = rate("hit") + rate("miss") + rate("pass") + rate("error");
   const auto uptime =
-      std::chrono::seconds(static_cast<std::int64_t>(number(json, "/uptime_seconds")));
+      std::chrono::seconds(static_cast<std::int64_t>(number_at(json, "/uptime_seconds")));
   return fmt::format(
       "encore {} on {}   {}, up {}\n"
       "requests  {}/s: hits {}, misses {}, passed {}, errors {}\n"
       "hit ratio {} of requests, {} of bytes   sent {}/s\n"
       "latency   hits {}; misses {}\n"
       "cache     {} of {}, {} responses   connections {} clients, {} origins\n",
-      word(json, "version"), word(json, "name"), word(json, "state"), about_duration(uptime),
-      short_number(all), short_number(rate("hit")), short_number(rate("miss")),
-      short_number(rate("pass")), short_number(rate("error")),
+      word_at(json, "version"), word_at(json, "name"), word_at(json, "state"),
+      about_duration(uptime), short_number(all), short_number(rate("hit")),
+      short_number(rate("miss")), short_number(rate("pass")), short_number(rate("error")),
       percent(json, "/rates/object_hit_ratio"), percent(json, "/rates/byte_hit_ratio"),
-      short_bytes(number(json, "/rates/bytes_to_clients_per_second")), quantiles(json, "hit"),
-      quantiles(json, "miss"), short_bytes(number(json, "/cache/used_bytes")),
-      short_bytes(number(json, "/cache/capacity_bytes")),
-      short_number(number(json, "/cache/objects")),
-      short_number(number(json, "/connections/clients")),
-      short_number(number(json, "/connections/origins")));
+      short_bytes(number_at(json, "/rates/bytes_to_clients_per_second")), quantiles(json, "hit"),
+      quantiles(json, "miss"), short_bytes(number_at(json, "/cache/used_bytes")),
+      short_bytes(number_at(json, "/cache/capacity_bytes")),
+      short_number(number_at(json, "/cache/objects")),
+      short_number(number_at(json, "/connections/clients")),
+      short_number(number_at(json, "/connections/origins")));
 }
 
 // A name with its weights a second; nothing of a kind: it is not among the first by that.
@@ -85,12 +85,12 @@ struct Row {
 // A weight that may be another's for the most part says nothing.
 void add(std::map<std::string, Row>& rows, const Json& json, const std::string& list,
          const char* weight, double Row::* member) {
-  const double seconds = std::max(1.0, number(json, "/names_seconds"));
+  const double seconds = std::max(1.0, number_at(json, "/names_seconds"));
   if (!json.contains(list) || !json[list].is_array()) return;
   for (const Json& each : json[list]) {
-    const double whole = number(each, (std::string("/") + weight).c_str());
-    if (2 * number(each, "/error") > whole || whole == 0) continue;
-    rows[word(each, "name")].*member = whole / seconds;
+    const double whole = number_at(each, (std::string("/") + weight).c_str());
+    if (2 * number_at(each, "/error") > whole || whole == 0) continue;
+    rows[word_at(each, "name")].*member = whole / seconds;
   }
 }
 

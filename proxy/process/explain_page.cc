@@ -78,7 +78,7 @@ AdminResponse reply(int status, std::string_view type, std::string body) {
   return response;
 }
 
-constexpr std::string_view kText = "text/plain; charset=utf-8";
+constexpr std::string_view kTextType = "text/plain; charset=utf-8";
 
 AdminResponse html(int status, const Explained& asked, std::string_view said) {
   return make_page({.status = status, .title = "explain", .body = body_of(asked, said)});
@@ -96,10 +96,10 @@ AdminResponse answer_explain(const AdminRequest& request,
   if (!explained) {
     const std::string& said = explained.error().message;
     return is_page ? html(400, query ? query->asked : Explained{}, said)
-                   : reply(400, kText, "400 Bad Request\n" + said + "\n");
+                   : reply(400, kTextType, "400 Bad Request\n" + said + "\n");
   }
   if (is_page) return html(200, query->asked, text_of(*explained));
-  return query->as_text ? reply(200, kText, text_of(*explained))
+  return query->as_text ? reply(200, kTextType, text_of(*explained))
                         : reply(200, "application/json", json_of(*explained));
 }
 

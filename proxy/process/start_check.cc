@@ -189,7 +189,7 @@ class Checker {
     const auto unused = net::check_unix_unused(file);
     if (unused) return;
     const auto process = net::unix_listener(file);
-    if (process && runs_encore(*process)) {
+    if (process && is_encore(*process)) {
       result_.notes.push_back(text + " is in use by a running encore (process " +
                               std::to_string(*process) + ")");
       return;

@@ -42,7 +42,7 @@ TEST_CASE("The admin listener may have several addresses, each its own", "[confi
   CHECK(admin_warnings(config->admin).size() == 2);
   const std::vector<std::string> twice = {"admin.address=unix:/run/a.sock,unix:/run/./a.sock"};
   CHECK(parse_config("", "", twice).error().message ==
-        "--set admin.address: \"unix:/run/./a.sock\" is taken by admin.address; accepted: an "
+        "--set admin.address: \"unix:/run/./a.sock\" is used by admin.address; accepted: an "
         "address of its own");
 }
 

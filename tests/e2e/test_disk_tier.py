@@ -105,7 +105,7 @@ class Tier(DiskCase):
 
     def status(self):
         return self.run_client([self.proxy.program, "--config", self.proxy.config_path,
-                                "status"]).stdout.decode()
+                                "status", "--text"]).stdout.decode()
 
     def test_an_edit_while_the_proxy_was_down_is_seen_after_a_purge_of_all(self):
         self.start_proxy()
@@ -355,7 +355,7 @@ class Names(DiskCase):
 
     def status(self):
         return self.run_client([self.proxy.program, "--config", self.proxy.config_path,
-                                "status"]).stdout.decode()
+                                "status", "--text"]).stdout.decode()
 
 
 class Journal(DiskCase):

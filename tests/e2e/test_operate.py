@@ -145,7 +145,7 @@ class Drain(Operated):
         # A second SIGTERM would cut the request.
         operator.run("drain")
         self.assertEqual("draining", operator.run("status").json["state"])
-        self.assertIn("this process is ending", operator.run("reload", status=REFUSED).err)
+        self.assertIn("this process is exiting", operator.run("reload", status=REFUSED).err)
         held.release()
         self.assertEqual(b"late", held.answer().body)
         encore.ending = encore.process
