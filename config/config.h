@@ -253,6 +253,15 @@ struct State {
   friend bool operator==(const State&, const State&) = default;
 };
 
+// Replacing the running process by a new one. 0: no such limit.
+struct Upgrade {
+  Nanoseconds start = std::chrono::minutes(2);
+  Nanoseconds idle = std::chrono::seconds(10);
+  Nanoseconds drain = std::chrono::minutes(10);
+  Nanoseconds tunnels = std::chrono::hours(1);
+  friend bool operator==(const Upgrade&, const Upgrade&) = default;
+};
+
 struct Workers {
   std::uint32_t count = 0;  // 0: one a core
   friend bool operator==(const Workers&, const Workers&) = default;
@@ -491,6 +500,7 @@ struct Config {
   std::vector<Disk> disk;
   Admission admission;
   State state;
+  Upgrade upgrade;
   Workers workers;
   Admin admin;
   Filters filters;

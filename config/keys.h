@@ -117,6 +117,7 @@ std::span<const Key> compression_keys();
 std::span<const Key> disk_keys();
 std::span<const Key> admission_keys();
 std::span<const Key> state_keys();
+std::span<const Key> upgrade_keys();
 std::span<const Key> workers_keys();
 std::span<const Key> admin_keys();
 std::span<const Key> filters_keys();

@@ -1,4 +1,4 @@
-// Keys of [state], [workers], [admin], [log], [timeouts] and [limits].
+// Keys of [state], [upgrade], [workers], [admin], [log], [timeouts] and [limits].
 #include <array>
 
 #include "config/keys.h"
@@ -36,14 +36,12 @@ constexpr std::array kWorkersKeys = {
 constexpr std::array kAdminKeys = {
     bound<&Admin::address>({.name = "address",
                             .kind = Kind::kTextList,
-                            .doc = "Where operators connect: the live page at `/`, `/healthz`, "
-                                   "`/readyz`, `/metrics`, `/api/stats`, `/purge` and more, "
-                                   "`/filters` where something is published, and `/filter` to who "
-                                   "has the token. On a loopback address, or a Unix socket, what "
-                                   "changes something is for everybody who may come; elsewhere it "
-                                   "takes the token. If the key is missing and "
-                                   "`state.directory` is set, the file `admin.sock` in that "
-                                   "directory is added. Empty: nowhere.",
+                            .doc = "Addresses of the admin listener. It has the live page at `/`, "
+                                   "`/healthz`, `/readyz`, `/metrics`, `/api/stats`, `/purge`, "
+                                   "`/filters`, `/filter` and more. Changes need no token on "
+                                   "loopback or a Unix socket, elsewhere that of `token_file`. If "
+                                   "the key is missing and `state.directory` is set, the file "
+                                   "`admin.sock` in that directory is added. Empty: none.",
                             .range = {.min = 0, .max = 8},
                             .one_will_do = true,
                             .apply = Apply::kRestart,
@@ -173,6 +171,22 @@ constexpr std::array kTimeoutsKeys = {
                               "Time for requests in progress after SIGTERM, or after a reload that "
                               "no longer allows them. Connections without traffic, such as idle "
                               "tunnels and long polls, end after half of it."),
+};
+
+constexpr std::array kUpgradeKeys = {
+    timeout<&Upgrade::start>("start",
+                             "Limit from the start of the new process until it serves, reading the "
+                             "index of the disks included. After it the old process continues "
+                             "unchanged."),
+    timeout<&Upgrade::idle>("idle",
+                            "Time in the old process for one more request of an idle client; its "
+                            "response has `Connection: close`. Then idle connections are closed, "
+                            "spread over the same time again."),
+    timeout<&Upgrade::drain>("drain",
+                             "Limit of requests in progress in the old process. After it they are "
+                             "cut."),
+    timeout<&Upgrade::tunnels>("tunnels",
+                               "Limit of tunnels there, WebSocket included; at least `drain`."),
 };
 
 constexpr std::array kLimitsKeys = {
@@ -306,6 +320,7 @@ std::span<const Key> state_keys() { return kStateKeys; }
 std::span<const Key> workers_keys() { return kWorkersKeys; }
 std::span<const Key> admin_keys() { return kAdminKeys; }
 std::span<const Key> log_keys() { return kLogKeys; }
+std::span<const Key> upgrade_keys() { return kUpgradeKeys; }
 std::span<const Key> timeouts_keys() { return kTimeoutsKeys; }
 std::span<const Key> limits_keys() { return kLimitsKeys; }
 

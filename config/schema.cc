@@ -253,6 +253,10 @@ std::span<const Section> schema() {
                                   "`hashes`; `--check-config` prints the rest.",
                                   admission_keys()),
       section<&Config::state>("state", "Files that survive a restart.", state_keys()),
+      section<&Config::upgrade>("upgrade",
+                                "Limits while a new process replaces the running one: see "
+                                "[UPGRADE.md](UPGRADE.md). 0: no limit.",
+                                upgrade_keys()),
       section<&Config::workers>("workers", "Threads.", workers_keys()),
       section<&Config::admin>("admin", "The listener for operators.", admin_keys()),
       section<&Config::filters>(

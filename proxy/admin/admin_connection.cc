@@ -187,6 +187,7 @@ void AdminConnection::answer(AdminResponse&& response) {
   }
   for (const auto& [name, value] : response_.fields) http::append_field(name, value, text_);
   http::append_field("Date", stream_.loop().http_date(), text_);
+  keeps_alive_ = keeps_alive_ && owner_.options().keeps_alive;
   if (!keeps_alive_) {
     http::append_field("Connection", "close", text_);
   } else if (version_ == http::Version::kHttp10) {

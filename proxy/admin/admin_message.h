@@ -80,6 +80,8 @@ struct AdminOptions {
   std::size_t body_bytes_max = kAdminBodyBytes;
   // A connection on which nothing moves is closed, unless its client waits for an answer.
   Nanoseconds idle_timeout = std::chrono::seconds(30);
+  // False: each response says that the connection ends with it.
+  bool keeps_alive = true;
   // Without one, body_bytes_max holds.
   AdminBodyLimit body_bytes_max_for = nullptr;
   // A head may take this long. A body or a response that takes longer than this and its size at the

@@ -13,9 +13,10 @@ constexpr Nanoseconds kSweepInterval = std::chrono::seconds(1);
 }  // namespace
 
 Result<std::unique_ptr<AdminServer>> AdminServer::create(net::Loop& loop, const Options& options,
-                                                         Handler handler) {
+                                                         Handler handler, net::Socket inherited) {
   std::unique_ptr<AdminServer> server(new AdminServer(loop, options, std::move(handler)));
-  if (auto listening = server->listen(); !listening) return std::unexpected(listening.error());
+  if (auto listening = server->listen(std::move(inherited)); !listening)
+    return std::unexpected(listening.error());
   return server;
 }
 
@@ -28,9 +29,14 @@ AdminServer::AdminServer(net::Loop& loop, const Options& options, Handler handle
   ENCORE_CHECK(options.connections_max != 0, "there is room for a connection");
 }
 
-Result<void> AdminServer::listen() {
-  net::Socket socket;
-  if (!options_.socket_file.empty()) {
+Result<void> AdminServer::listen(net::Socket socket) {
+  if (socket && options_.socket_file.empty()) {
+    address_ = net::listening_address(socket);
+  } else if (socket) {
+    auto file = net::SocketFile::of(options_.socket_file);
+    if (!file) return std::unexpected(file.error());
+    file_.emplace(std::move(*file));
+  } else if (!options_.socket_file.empty()) {
     auto opened = net::open_unix_listening(options_.socket_file, options_.socket_mode);
     if (!opened) return std::unexpected(opened.error());
     file_.emplace(std::move(opened->file));
@@ -46,6 +52,12 @@ Result<void> AdminServer::listen() {
                                     accept(std::move(accepted), peer);
                                   });
   return {};
+}
+
+void AdminServer::hand_over() {
+  options_.keeps_alive = false;
+  listener_->stop_behind_waiting();
+  if (file_) file_->leave();
 }
 
 void AdminServer::accept(net::Socket socket, const net::Address& peer) {

@@ -27,9 +27,10 @@ class AdminServer final : private AdminConnection::Owner {
   using Handler = std::function<void(AdminRequest&&, AdminReply)>;
   using Options = AdminOptions;
 
-  // `loop` is borrowed. Errors show the address.
+  // `loop` is borrowed. `inherited`: its socket, where another process has opened it. Errors show
+  // the address.
   static Result<std::unique_ptr<AdminServer>> create(net::Loop& loop, const Options& options,
-                                                     Handler handler);
+                                                     Handler handler, net::Socket inherited = {});
   AdminServer(const AdminServer&) = delete;
   AdminServer& operator=(const AdminServer&) = delete;
   // Closes all connections, and tells nobody.
@@ -37,12 +38,21 @@ class AdminServer final : private AdminConnection::Owner {
 
   // The address that is bound, with the true port; 0.0.0.0:0 for a Unix socket.
   const net::Address& address() const { return address_; }
+  // For another process, which then accepts from the same queue. None with errno.
+  net::Socket duplicate_socket() const { return listener_->duplicate(); }
+  // The inherited listener is this process' own.
+  void take_over() {
+    if (file_) file_->own();
+  }
+  // Another process has the listener: accepts no more, and closes each connection behind its
+  // response.
+  void hand_over();
   // Requests whose head has come and whose response is not written yet.
   std::size_t under_way() const;
 
  private:
   AdminServer(net::Loop& loop, const Options& options, Handler handler);
-  Result<void> listen();
+  Result<void> listen(net::Socket socket);
   void accept(net::Socket socket, const net::Address& peer);
   bool give_up_idle();
   void sweep();

@@ -134,13 +134,13 @@ constexpr std::array kCommands = {
                 "encore drain\n"
                 "encore drain --wait\n",
                 &run_drain},
-    CommandSpec{.path = "upgrade",
-                .text = "Replace the running program by the installed one",
-                .arguments = {},
-                .options = {},
-                .examples = "encore upgrade\n",
-                .run = &run_upgrade,
-                .hidden = true},
+    CommandSpec{"upgrade",
+                "Replace the running process by a new one, without a failed request",
+                {},
+                {},
+                "encore upgrade\n"
+                "encore --config /etc/encore.toml upgrade\n",
+                &run_upgrade},
     CommandSpec{"explain",
                 "Explain how a request would be handled: matching rule, cached variants, admission "
                 "state. Asks the running proxy, or uses the configuration alone",

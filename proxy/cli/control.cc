@@ -2,6 +2,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <string>
 #include <thread>
 
 #include "proxy/cli/columns.h"
@@ -14,6 +15,8 @@ using Json = nlohmann::ordered_json;
 
 // A reload reads certificates, and resolves names.
 constexpr auto kReloadTime = std::chrono::minutes(2);
+// Used if upgrade.start is 0.
+constexpr auto kUpgradeTimeMax = std::chrono::hours(24);
 
 // Asks the proxy that drains until it is gone. False: it still answers after its time.
 bool wait_for_end(Session& session, double seconds_max) {
@@ -67,9 +70,21 @@ Exit run_drain(Session& session) {
 }
 
 Exit run_upgrade(Session& session) {
-  const auto done = session.ask({.method = "POST", .target = "/upgrade", .time_max = kReloadTime});
+  const auto config = session.config();
+  if (!config) return session.fail_with(config.error());
+  // Longer than the running process waits for the new one, which it then ends with a reason.
+  constexpr auto kMargin = std::chrono::seconds(30);
+  const Nanoseconds limit = config->upgrade.start;
+  const Nanoseconds time_max = limit.count() == 0 ? Nanoseconds(kUpgradeTimeMax) : limit + kMargin;
+  const auto done = session.ask({.method = "POST", .target = "/upgrade", .time_max = time_max});
   if (!done) return session.fail_with(done.error());
-  session.out() << *done;
+  if (session.wants_json()) {
+    session.out() << *done;
+    return Exit::kDone;
+  }
+  const Json said = Json::parse(*done, nullptr, false);
+  session.out() << "process " << (said.is_object() ? said.value("process", std::int64_t{0}) : 0)
+                << " serves\n";
   return Exit::kDone;
 }
 

@@ -39,6 +39,11 @@ class ClientConnection : public net::Retirable {
   virtual void check_timeouts(MonotonicTime now) = 0;
   // The process wants to end: closes if idle, else after the response in progress.
   virtual void drain() = 0;
+  // The same where another process has the listeners and there is time: HTTP/1 says so with its
+  // next response, so that no request meets a closed connection; HTTP/2 says so now.
+  virtual void announce_drain() { drain(); }
+  // It is a tunnel, or speaks another protocol by now.
+  virtual bool is_tunnel() const { return false; }
   // A check of it in a drain, of which there are four: closes in the middle of what is in progress
   // if nothing has moved, either way, since the check before the last.
   virtual void end_if_quiet() = 0;
@@ -93,6 +98,8 @@ class ConnectionKeeper : public ConnectionsAllowed {
   virtual void note_unfinished_head(ClientConnection& connection, std::size_t bytes) = 0;
   virtual void drop_unfinished_head(ClientConnection& connection) = 0;
   virtual bool is_draining() const = 0;
+  // Connections that are idle in a drain are closed, announced or not.
+  virtual bool closes_untold() const { return is_draining(); }
 
  protected:
   ~ConnectionKeeper() = default;

@@ -33,7 +33,7 @@ bool Http1Connection::shake_hands() {
         const bool is_told = policy() != nullptr && !policy()->client_field.empty();
         if (is_told || services_.log.is_logging()) identity_.set_tls(client_tls_of(stream_));
         if (stream_.tls_facts().alpn == "h2") return speak_http2();
-        if (is_draining()) close(After::kClose);
+        if (closes_untold()) close(After::kClose);
       });
   const net::Address& client = identity_.client();
   const bool counted = policy() == nullptr || !policy()->trusts(client);

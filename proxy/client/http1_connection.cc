@@ -64,7 +64,7 @@ std::size_t Http1Connection::on_data(net::Stream&, std::span<const std::byte> by
   if (!is_closed() && used == bytes.size()) {
     if (request_ != nullptr && has_peer_ended()) {
       request_->on_peer_end();
-    } else if (is_idle() && (has_peer_ended() || is_draining())) {
+    } else if (is_idle() && (has_peer_ended() || closes_untold())) {
       close(After::kClose);
     }
   }
@@ -279,7 +279,7 @@ net::Deferred& Http1Connection::later() {
 // Nothing is in progress: reads what the client has sent meanwhile, or closes.
 void Http1Connection::next_request() {
   if (input_ == Input::kPresented) return;  // the rest of the input is being read
-  if ((has_peer_ended() || is_draining()) && stream_.kept_bytes() == 0) {
+  if ((has_peer_ended() || closes_untold()) && stream_.kept_bytes() == 0) {
     close(After::kClose);
   } else {
     resume();
@@ -289,7 +289,7 @@ void Http1Connection::next_request() {
 void Http1Connection::on_stream_end(After after) {
   transfer_.leave();
   if (is_closed()) return;
-  if (after != After::kNext || is_draining()) {
+  if (after != After::kNext || closes_untold()) {
     close(after == After::kNext ? After::kClose : after);
     return;
   }
@@ -311,7 +311,7 @@ void Http1Connection::on_unfinished(std::size_t bytes) {
 
 void Http1Connection::on_hands_shaken() {
   end_unfinished_head();
-  if (is_draining()) close(After::kClose);
+  if (closes_untold()) close(After::kClose);
 }
 
 void Http1Connection::on_splice(std::shared_ptr<const RequestContext> connect) {

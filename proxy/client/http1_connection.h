@@ -46,6 +46,8 @@ class Http1Connection final : public ClientConnection,
   void begin() override;
   void check_timeouts(MonotonicTime now) override;
   void drain() override;
+  void announce_drain() override {}
+  bool is_tunnel() const override { return tunnel_ != nullptr; }
   void end_if_quiet() override;
   bool revoke() override;
   bool is_revoked() const override { return revoked_; }
@@ -61,6 +63,9 @@ class Http1Connection final : public ClientConnection,
   // Http1Carrier
   bool is_draining() const override {
     return services_.keeper.is_draining() || listener_.closed || revoked_;
+  }
+  bool closes_untold() const {
+    return services_.keeper.closes_untold() || listener_.closed || revoked_;
   }
   bool has_peer_ended() const override { return peer_ == Peer::kEnded; }
   void resume() override;

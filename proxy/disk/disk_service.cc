@@ -168,15 +168,14 @@ void DiskService::tick() {
 
 void DiskService::on_write_lane(std::function<void(DiskRun)> task) {
   auto shared = std::make_shared<std::function<void(DiskRun)>>(std::move(task));
-  const auto submitted =
-      engine_->submit(DiskLane::kWrite, 0, [self = shared_from_this(), shared](DiskRun run) {
-        (*shared)(run);
-      });
+  const auto submitted = engine_->submit(
+      DiskLane::kWrite, 0, [self = shared_from_this(), shared](DiskRun run) { (*shared)(run); });
   if (submitted != Submitted::kAccepted) (*shared)(DiskRun::kCancelled);
 }
 
 void DiskService::hold(OnDone done) {
   on_write_lane([this, done = std::move(done)](DiskRun run) {
+    if (run == DiskRun::kRun) start_->write_footers();
     done(run == DiskRun::kRun && writer_->hold());
   });
 }
@@ -210,7 +209,9 @@ void DiskService::take_unwritten(std::function<void(std::vector<Purge>)> done) {
 void DiskService::finish() {
   is_stopping_ = true;
   (void)engine_->submit(DiskLane::kWrite, 0, [self = shared_from_this()](DiskRun run) {
-    if (run == DiskRun::kRun) self->is_finished_ = self->writer_->finish();
+    if (run != DiskRun::kRun) return;
+    if (!self->state_.common->is_held) self->start_->write_footers();
+    self->is_finished_ = self->writer_->finish();
   });
 }
 

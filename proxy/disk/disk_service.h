@@ -93,8 +93,8 @@ class DiskService : public std::enable_shared_from_this<DiskService> {
   void hold(OnDone done);
   void resume(OnDone done);
   void take_over(const RunHistory& runs, OnDone done);
-  // What another process, which has the disk, has to forget: replaced, invalidated and unwritten
-  // records.
+  // Replaced, invalidated and unwritten records, which another process that has the disk must
+  // forget.
   std::vector<Purge> take_buried() { return log_.take_buried(); }
   void take_unwritten(std::function<void(std::vector<Purge>)> done);
   bool is_loading() const { return state_.is_loading; }

@@ -361,7 +361,7 @@ bool Disks::is_loaded() const {
 
 bool Disks::hold(Nanoseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
-  // What the other process must read is read here first.
+  // The index is read here first: the other process must read it, too.
   constexpr std::chrono::milliseconds kLook(10);
   while (!is_loaded()) {
     if (std::chrono::steady_clock::now() >= end) return false;

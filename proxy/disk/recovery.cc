@@ -103,7 +103,14 @@ void Recovery::write_footer(const SegmentHeader& header, const Footer& footer, s
 }
 
 void Recovery::write_footers() {
+  AlignedBuffer page(kPageBytes);
   for (const DeferredFooter& each : std::exchange(deferred_, {})) {
+    // The segment may have been reclaimed in the meantime, and have other records.
+    const Page bytes(page.first(kPageBytes));
+    const std::uint32_t segment = each.header.segment;
+    if (!file_.read(bytes, superblock_.segment_offset(segment))) continue;
+    const auto header = decode_segment_header(bytes, superblock_.uuid, segment);
+    if (!header || header->sequence != each.header.sequence) continue;
     write_footer(each.header, each.footer, each.end);
   }
 }

@@ -42,9 +42,8 @@ class SystemFile final : public File {
  public:
   SystemFile(std::string path, Descriptor descriptor, bool is_device, Cached cached)
       : path_(std::move(path)), descriptor_(std::move(descriptor)), is_device_(is_device) {
-    is_direct_ = cached == Cached::kNever
-                     ? switch_direct(true)
-                     : (::fcntl(descriptor_.get(), F_GETFL) & O_DIRECT) != 0;
+    is_direct_ = cached == Cached::kNever ? switch_direct(true)
+                                          : (::fcntl(descriptor_.get(), F_GETFL) & O_DIRECT) != 0;
   }
 
   Result<void> read(std::span<std::byte> out, std::uint64_t offset) override;
@@ -240,7 +239,8 @@ Result<std::unique_ptr<File>> take_file(const std::string& path, FileUse use, De
 
 }  // namespace
 
-// The lock is there already, as the open file's own; whoever has none gets it here, or an error.
+// The lock is there already, as the open file's own; a process without it gets it here, or an
+// error.
 Result<std::unique_ptr<File>> adopt_file(const std::string& path, int descriptor) {
   return take_file(path, FileUse::kKeep, Descriptor(descriptor), Cached::kAsItIs);
 }

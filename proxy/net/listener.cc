@@ -70,6 +70,8 @@ Listener::~Listener() {
   DestructionWatch::tell(watched_);
 }
 
+Socket Listener::duplicate() const { return net::duplicate(socket_); }
+
 void Listener::stop() {
   pause();
   socket_.reset();

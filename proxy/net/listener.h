@@ -37,6 +37,8 @@ class Listener {
 
   // The bound address, with the true port.
   const Address& address() const { return address_; }
+  // For another process, which then accepts from the same queue. None with errno.
+  Socket duplicate() const;
   // Closes the listening socket; connections not yet accepted are reset by the kernel.
   void stop();
   // The same when those that wait have been accepted. The callback must not destroy the listener.

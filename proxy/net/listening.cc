@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <system_error>
@@ -99,16 +100,38 @@ Result<Socket> open_listening_alone(const Address& address) {
 
 Address listening_address(const Socket& socket) { return bound_address(socket); }
 
+std::string unix_path_of(const Socket& socket) {
+  sockaddr_un address{};
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  const bool is_unix = ::getsockname(socket.get(), any, &size) == 0 &&
+                       address.sun_family == AF_UNIX && size > offsetof(sockaddr_un, sun_path);
+  if (!is_unix) return {};
+  return {address.sun_path, ::strnlen(address.sun_path, size - offsetof(sockaddr_un, sun_path))};
+}
+
 Socket duplicate(const Socket& socket) { return Socket(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)); }
 
 SocketFile::SocketFile(SocketFile&& other) noexcept
-    : path_(std::exchange(other.path_, {})), device_(other.device_), inode_(other.inode_) {}
+    : path_(std::exchange(other.path_, {})),
+      device_(other.device_),
+      inode_(other.inode_),
+      is_ours_(other.is_ours_) {}
 
 SocketFile::~SocketFile() {
-  if (path_.empty()) return;
+  if (path_.empty() || !is_ours_) return;
   struct stat status{};
   if (::lstat(path_.c_str(), &status) != 0) return;
   if (status.st_dev == device_ && status.st_ino == inode_) ::unlink(path_.c_str());
+}
+
+Result<SocketFile> SocketFile::of(const std::string& path) {
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) != 0) return failed(path, errno);
+  if (!S_ISSOCK(status.st_mode)) return failed(path, ENOTSOCK);
+  SocketFile file(path, status.st_dev, status.st_ino);
+  file.leave();
+  return file;
 }
 
 Result<void> SocketFile::set_mode(unsigned mode) const {

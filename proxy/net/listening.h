@@ -23,6 +23,8 @@ Result<Socket> open_listening(const Address& address);
 Result<Socket> open_listening_alone(const Address& address);
 // Its own address, with the port that the kernel chose.
 Address listening_address(const Socket& socket);
+// The file that it is bound to; empty: none.
+std::string unix_path_of(const Socket& socket);
 // Duplicates the socket: a connection accepted from one copy is gone from all. None with errno.
 Socket duplicate(const Socket& socket);
 
@@ -36,13 +38,21 @@ class SocketFile {
   SocketFile& operator=(SocketFile&&) = delete;
   ~SocketFile();
 
+  // The file of a socket that another process has opened, and removes until own() is called.
+  // Errors show the file: it is not there.
+  static Result<SocketFile> of(const std::string& path);
+
   // Errors show the file.
   Result<void> set_mode(unsigned mode) const;
+  // It is this process' from now on, or another one's.
+  void own() { is_ours_ = true; }
+  void leave() { is_ours_ = false; }
 
  private:
   std::string path_;  // empty: none
   dev_t device_;
   ino_t inode_;
+  bool is_ours_ = true;
 };
 
 struct UnixListening {

@@ -4,6 +4,8 @@
 #include <openssl/rand.h>
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "base/secret_file.h"
 
@@ -50,6 +52,12 @@ std::optional<TlsTickets::Key> parse_key(std::string_view line) {
   return key;
 }
 
+// In front of saved keys. A cut at the end of a key is no shorter list.
+struct SavedHead {
+  std::int64_t age;  // nanoseconds
+  std::int64_t count;
+};
+
 }  // namespace
 
 TlsTickets::~TlsTickets() {
@@ -94,6 +102,51 @@ Result<std::shared_ptr<TlsTickets>> TlsTickets::read(const std::string& file) {
   }
   OPENSSL_cleanse(text->data(), text->size());
   if (tickets->keys_.empty()) return fail(file + ": no key in it, accepted: a line each");
+  return tickets;
+}
+
+std::string TlsTickets::save(MonotonicTime now) {
+  const MutexLock lock(mutex_);
+  if (!rotates_) return {};
+  const SavedHead head = {(now - made_).count(), static_cast<std::int64_t>(keys_.size())};
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
+  for (const Key& key : keys_) {
+    for (const std::span<const unsigned char> part :
+         {std::span<const unsigned char>(key.name), std::span<const unsigned char>(key.cipher),
+          std::span<const unsigned char>(key.mac)}) {
+      bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
+    }
+  }
+  return bytes;
+}
+
+Result<std::shared_ptr<TlsTickets>> TlsTickets::restore(std::string_view bytes, MonotonicTime now) {
+  SavedHead head{};
+  if (bytes.size() >= sizeof head) std::memcpy(&head, bytes.data(), sizeof head);
+  const auto [age, count] = head;
+  if (count < 1 || std::cmp_greater(count, kOlder + 1) ||
+      bytes.size() != sizeof head + static_cast<std::size_t>(count) * kKeyBytes) {
+    return fail("the received session ticket keys are damaged");
+  }
+  bytes.remove_prefix(sizeof head);
+  constexpr std::int64_t kAgeMax = static_cast<std::int64_t>(kOlder + 1) * kLife.count();
+  if (age < 0 || age > kAgeMax) {
+    return fail("the received session ticket keys have an invalid age");
+  }
+  std::shared_ptr<TlsTickets> tickets(new TlsTickets());
+  tickets->rotates_ = true;
+  const MutexLock lock(tickets->mutex_);
+  tickets->keys_.reserve(kOlder + 2);
+  tickets->made_ = now - Nanoseconds(age);
+  for (std::int64_t i = 0; i < count; ++i) {
+    Key& key = tickets->keys_.emplace_back();
+    for (const std::span<unsigned char> part :
+         {std::span<unsigned char>(key.name), std::span<unsigned char>(key.cipher),
+          std::span<unsigned char>(key.mac)}) {
+      std::memcpy(part.data(), bytes.data(), part.size());
+      bytes.remove_prefix(part.size());
+    }
+  }
   return tickets;
 }
 

@@ -39,10 +39,15 @@ class TlsTickets {
   // Keys of a file that several machines share: a line each, of which the first encrypts and all
   // decrypt; nothing but the file changes them. Errors show the file, and nothing of a key.
   static Result<std::shared_ptr<TlsTickets>> read(const std::string& file);
+  // Goes on with what save() has written. Errors: something else, or older than a key may be.
+  static Result<std::shared_ptr<TlsTickets>> restore(std::string_view bytes, MonotonicTime now);
   TlsTickets(const TlsTickets&) = delete;
   TlsTickets& operator=(const TlsTickets&) = delete;
   ~TlsTickets();
 
+  // The keys and their age, for a process on this machine that takes the place of this one: a
+  // secret. Empty for those of a file.
+  std::string save(MonotonicTime now);
   // Returns the key that encrypts tickets from now on.
   Key current(MonotonicTime now);
   struct Found {

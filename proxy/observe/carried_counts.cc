@@ -9,7 +9,7 @@
 namespace encore::server {
 namespace {
 
-constexpr std::size_t kNumbersMax = 1024;  // of one name
+constexpr std::size_t kNumbersMax = 1024;  // a counter's
 constexpr double kNanosecondsOfSecond = 1e9;
 
 // Calls `visit` with the name of each counter and its numbers.
@@ -64,8 +64,8 @@ class Visitor {
     ENCORE_COUNTERS(ENCORE_VISIT)
     ENCORE_BODY_COUNTERS(ENCORE_VISIT)
 #undef ENCORE_VISIT
-    for (auto& [name, counts] : {std::pair("http2", &snapshot.http2),
-                                 std::pair("origin_http2", &snapshot.origin_http2)}) {
+    for (auto& [name, counts] :
+         {std::pair("http2", &snapshot.http2), std::pair("origin_http2", &snapshot.origin_http2)}) {
       many(std::string(name) + ".floods", counts->floods);
       many(std::string(name) + ".limits", counts->limits);
       many(std::string(name) + ".malformed", counts->malformed);
@@ -206,8 +206,8 @@ void CarriedCounts::add(const CountTable& counts) {
 void CarriedCounts::add_to(Snapshot& snapshot) const {
   const MutexLock lock(mutex_);
   if (counts_.empty()) return;
-  visit_counts(snapshot, [this](const std::string& name, std::span<std::uint64_t> numbers)
-                             ENCORE_NO_THREAD_SAFETY_ANALYSIS {
+  visit_counts(snapshot, [this](const std::string& name,
+                                std::span<std::uint64_t> numbers) ENCORE_NO_THREAD_SAFETY_ANALYSIS {
     const auto found = counts_.find(name);
     if (found == counts_.end()) return;
     const std::size_t both = std::min(numbers.size(), found->second.size());

@@ -390,6 +390,24 @@ std::string slug(std::string_view name) {
   return text;
 }
 
+// Processes that this one has replaced.
+void write_predecessors(MetricsWriter& out, const ProcessStatus& process) {
+  out.one("predecessors", "gauge", "Replaced processes that still have clients.",
+          process.predecessors.size());
+  std::uint64_t connections = 0;
+  std::uint64_t tunnels = 0;
+  Nanoseconds oldest{};
+  for (const PredecessorReport& each : process.predecessors) {
+    connections += each.connections;
+    tunnels += each.tunnels;
+    oldest = std::max(oldest, each.replaced);
+  }
+  out.one("predecessor_connections", "gauge", "Their client connections.", connections);
+  out.one("predecessor_tunnels", "gauge", "Their tunnels, WebSocket included.", tunnels);
+  out.one("predecessor_age_seconds", "gauge", "Time since the oldest of them was replaced.",
+          std::chrono::duration<double>(oldest).count());
+}
+
 void write_process(MetricsWriter& out, const ProcessStatus& process) {
   out.family("build_info", "gauge", "Version of the program.");
   out.sample("build_info", "version=\"" ENCORE_VERSION "\"", 1);
@@ -397,6 +415,9 @@ void write_process(MetricsWriter& out, const ProcessStatus& process) {
   out.one("resident_bytes", "gauge", "Resident memory of the process.", resident_bytes());
   out.one("reloads_total", "counter", "Accepted reloads.", process.reloads);
   out.one("reload_failures_total", "counter", "Rejected reloads.", process.reload_failures);
+  out.one("process_upgrade_failures_total", "counter",
+          "Failed upgrades of the program; this process continued.", process.upgrade_failures);
+  write_predecessors(out, process);
   if (process.limits.empty()) return;
   const auto each = [&](std::string_view name, std::string_view help, auto value) {
     out.family(name, "gauge", help);
@@ -484,6 +505,8 @@ std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {
               {"resident_bytes", resident_bytes()},
               {"reloads", process.reloads},
               {"reload_failures", process.reload_failures},
+              {"predecessors", process.predecessors.size()},
+              {"upgrade_failures", process.upgrade_failures},
               {"requests", requests_json(snapshot)},
               {"ratios", ratios_json(snapshot)},
               {"latency", latency_json(snapshot)},

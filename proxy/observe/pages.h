@@ -9,6 +9,7 @@
 
 #include "base/time.h"
 #include "proxy/observe/limit_report.h"
+#include "proxy/observe/predecessor_report.h"
 #include "proxy/observe/snapshot.h"
 
 namespace encore::server {
@@ -21,6 +22,8 @@ struct ProcessStatus {
   std::uint64_t reload_failures = 0;
   bool ready = false;  // requests are taken
   std::vector<LimitReport> limits = {};
+  std::uint64_t upgrade_failures = 0;  // after which this process went on
+  std::vector<PredecessorReport> predecessors = {};
 };
 
 // All counters in the exposition format of Prometheus.

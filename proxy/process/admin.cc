@@ -107,6 +107,8 @@ void answer_endpoint(Administered& process, const Endpoint& endpoint, AdminReque
       return answer_clear(process, request, std::move(to));
     case EndpointId::kReload:
       return answer_reload(process, std::move(to));
+    case EndpointId::kUpgrade:
+      return answer_upgrade(process, std::move(to));
     case EndpointId::kDrain:
       return answer_drain(process, std::move(to));
     case EndpointId::kMemory:

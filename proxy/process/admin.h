@@ -2,6 +2,8 @@
 // thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 
 #include "proxy/admin/admin_message.h"

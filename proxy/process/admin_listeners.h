@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,15 +12,19 @@
 #include "config/config.h"
 #include "proxy/admin/admin_server.h"
 #include "proxy/net/loop.h"
+#include "proxy/net/socket.h"
 
 namespace encore::server {
 
 class AdminListeners {
  public:
-  // Opens all. `options` are those of each but its address, `loop` is borrowed. Errors show the
-  // address.
+  // Sockets that another process has opened, by their addresses in its configuration.
+  using Inherited = std::map<std::string, net::Socket>;
+
+  // Opens all, but takes sockets of `inherited` for the same addresses. `options` are those of each
+  // but its address, `loop` is borrowed. Errors show the address.
   Result<void> open(net::Loop& loop, const config::Admin& admin, const AdminOptions& options,
-                    const AdminServer::Handler& handler);
+                    const AdminServer::Handler& handler, Inherited inherited = {});
   // Closes all, and their connections.
   void close() { servers_.clear(); }
 
@@ -30,12 +35,23 @@ class AdminListeners {
   // Requests whose head has come and whose response is not written yet.
   std::size_t under_way() const;
 
+  // Copies for another process, by their addresses in the configuration.
+  Inherited duplicate_sockets() const;
+  // The inherited listeners are this process' own. Those without a place in its configuration are
+  // closed, and their files removed.
+  void take_over();
+  // Another process has the listeners: each accepts no more, and closes its connections behind
+  // their responses.
+  void hand_over();
+
  private:
   struct Open {
+    std::string where;   // its address in the configuration
     std::string socket;  // empty: an address
     std::unique_ptr<AdminServer> server;
   };
   std::vector<Open> servers_;
+  Inherited left_;  // until take_over()
 };
 
 }  // namespace encore::server

@@ -80,6 +80,15 @@ void answer_reload(Administered& process, AdminReply to) {
   });
 }
 
+void answer_upgrade(Administered& process, AdminReply to) {
+  auto owed = std::make_shared<AdminReply>(std::move(to));
+  process.upgrade([owed](const Result<pid_t>& done) {
+    owed->send(done ? json_reply(fmt::format("{{\"upgraded\": true, \"process\": {}}}\n", *done))
+                    : reply(409, fmt::format("409 Conflict\nnothing has changed: {}\n",
+                                             done.error().message)));
+  });
+}
+
 void answer_drain(Administered& process, AdminReply to) {
   const auto most = std::chrono::duration<double>(process.config().timeouts.drain).count();
   const Snapshot snapshot = process.snapshot();

@@ -13,6 +13,7 @@ namespace encore::server {
 void answer_purge(Administered& process, const AdminRequest& request, AdminReply to);
 void answer_clear(Administered& process, const AdminRequest& request, AdminReply to);
 void answer_reload(Administered& process, AdminReply to);
+void answer_upgrade(Administered& process, AdminReply to);
 void answer_drain(Administered& process, AdminReply to);
 void answer_memory(Administered& process, AdminReply to);
 void answer_adopt(Administered& process, AdminRequest& request, AdminReply to);

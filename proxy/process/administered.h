@@ -1,6 +1,8 @@
 // Administered: the process as the admin listener sees it. Confined to the main thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <functional>
 
@@ -37,6 +39,9 @@ class Administered {
   // Reads the configuration again and calls `done` when it is in force, or with the reason why
   // nothing has changed: ": ...".
   virtual void reload(std::move_only_function<void(const Result<void>&)> done) = 0;
+  // Replaces this process by a new one. Calls `done` later with its process id, or with the reason
+  // why this one continues.
+  virtual void upgrade(std::move_only_function<void(const Result<pid_t>&)> done) = 0;
   // Ends the process in order, as SIGTERM does. Again: nothing.
   virtual void drain() = 0;
   virtual Followers& followers() = 0;

@@ -134,8 +134,9 @@ disk::DisksOptions disk_options(const config::Config& config, const filter::Seed
   return options;
 }
 
-Result<std::unique_ptr<disk::Disks>> open_disks(const config::Config& config,
-                                                const filter::Seed& identity_seed, bool clear) {
+Result<std::unique_ptr<disk::Disks>> open_disks(
+    const config::Config& config, const filter::Seed& identity_seed, bool clear,
+    std::optional<std::map<std::string, int>> handed_over) {
   if (config.disk.empty()) return nullptr;
   for (const config::Disk& each : config.disk) {
     if (auto made = make_directory_of(each); !made) return std::unexpected(made.error());
@@ -143,6 +144,7 @@ Result<std::unique_ptr<disk::Disks>> open_disks(const config::Config& config,
   disk::DisksOptions options = disk_options(config, identity_seed);
   options.clear = clear;
   options.witness = witness_files(config);
+  options.handed_over = std::move(handed_over);
   return disk::Disks::open(options);
 }
 

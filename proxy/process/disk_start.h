@@ -1,6 +1,7 @@
 // The disks of a configuration, at a start. One thread, before the workers run.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,8 +36,10 @@ Result<std::vector<std::string>> disks_to_be_emptied(const config::Config& confi
 // How they are opened.
 disk::DisksOptions disk_options(const config::Config& config, const filter::Seed& identity_seed);
 // Null where none is configured. Directories that are missing are made. `clear`: existing disks are
-// replaced by new ones. Errors: make_directory(), disk::Disks::open().
-Result<std::unique_ptr<disk::Disks>> open_disks(const config::Config& config,
-                                                const filter::Seed& identity_seed, bool clear);
+// replaced by new ones. `handed_over`: their files, if another process still has them
+// (DisksOptions::handed_over). Errors: make_directory(), disk::Disks::open().
+Result<std::unique_ptr<disk::Disks>> open_disks(
+    const config::Config& config, const filter::Seed& identity_seed, bool clear,
+    std::optional<std::map<std::string, int>> handed_over = {});
 
 }  // namespace encore::server

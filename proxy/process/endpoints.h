@@ -32,6 +32,7 @@ enum class EndpointId : std::uint8_t {
   kPurge,
   kClear,
   kReload,
+  kUpgrade,
   kDrain,
   kMemory,
   kAdopt,

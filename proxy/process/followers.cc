@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -39,8 +40,10 @@ AdminResponse too_many() {
 void Followers::add(std::optional<std::uint64_t> from, AdminReply to, MonotonicTime now) {
   if (waiting_.size() >= kMost) return to.send(too_many());
   tap_.set_on(!ended_);
+  // A larger number is of a process that this one has replaced.
+  const std::uint64_t next = tap_.next();
   Waiting waiting{
-      .from = from.value_or(tap_.next()), .to = std::move(to), .until = now + kPatience};
+      .from = std::min(from.value_or(next), next), .to = std::move(to), .until = now + kPatience};
   leased_until_ = waiting.until + kLease;
   if (!answer(waiting, ended_)) waiting_.push_back(std::move(waiting));
 }

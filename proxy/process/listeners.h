@@ -27,7 +27,8 @@ struct ListenerSeat {
   std::size_t index = 0;                           // its place in the config
   std::string name = {};                           // its address as the config has it
   std::shared_ptr<const net::TlsServer> tls = {};  // null: plain HTTP
-  net::Socket socket = {};  // set if it was opened now; none: it is there already
+  bool is_new = false;                             // it was opened now; else it is there already
+  std::vector<net::Socket> sockets = {};           // of a new one; none: other workers accept
   // Listeners that go, for whose addresses this one answers from now on.
   std::vector<std::uint64_t> succeeds = {};
   ListenerPart counts = std::make_shared<ListenerCounts>();  // this worker's counts of it
@@ -39,6 +40,25 @@ class Listeners {
  public:
   explicit Listeners(std::size_t workers) : workers_(workers) {}
 
+  // Sockets of one address that another process has opened, whatever number of workers it has.
+  struct Inherited {
+    std::string where;  // its address as the other's config has it
+    net::Address bound;
+    std::vector<net::Socket> sockets;
+  };
+  // For listeners of plan() with these addresses. Sockets that no plan has taken by complete() are
+  // closed.
+  void inherit(std::vector<Inherited> inherited) { inherited_ = std::move(inherited); }
+  // This process serves: opens sockets for workers that have none of their own. A list for each
+  // worker. Failures are logged: others accept at that address.
+  struct Added {
+    std::uint64_t id = 0;
+    net::Socket socket;
+  };
+  std::vector<std::vector<Added>> complete();
+  // Another process serves: files of Unix sockets stay.
+  void leave_files();
+
   struct Entry {
     std::uint64_t id = 0;
     unsigned socket_mode = 0;
@@ -46,7 +66,8 @@ class Listeners {
     config::Mode mode = config::Mode::kForward;
     net::Address bound = {};                     // 0.0.0.0:0 for a Unix socket
     std::shared_ptr<net::SocketFile> file = {};  // for a Unix socket; null: an address
-    std::vector<net::Socket> sockets = {};       // one a worker; empty: they were given out
+    // Those of each worker; empty: they were given out.
+    std::vector<std::vector<net::Socket>> sockets = {};
   };
   using Plan = std::vector<Entry>;  // in the config's order
 
@@ -65,6 +86,8 @@ class Listeners {
 
  private:
   Result<Entry> open(const config::Listen& listen);
+  Result<Entry> open_unix(Entry entry, const config::Listen& listen);
+  Result<Entry> take_inherited(Entry entry, Inherited inherited);
   bool has_port(std::uint16_t port);
   std::shared_ptr<const void> note_leaving(const Plan& plan);
 
@@ -77,6 +100,13 @@ class Listeners {
     std::weak_ptr<const void> closing;
   };
   std::vector<Leaving> leaving_;
+  std::vector<Inherited> inherited_;
+  struct Lacking {
+    std::uint64_t id = 0;
+    net::Address bound;
+    std::size_t worker = 0;
+  };
+  std::vector<Lacking> lacking_;  // workers without a socket of their own
 };
 
 }  // namespace encore::server

@@ -31,6 +31,9 @@
 #include "proxy/process/server.h"
 #include "proxy/process/start_check.h"
 #include "proxy/process/token.h"
+#include "proxy/upgrade/channel.h"
+#include "proxy/upgrade/notify.h"
+#include "proxy/upgrade/program.h"
 
 namespace {
 
@@ -44,6 +47,7 @@ constexpr const char* kFooter =
     "  encore --set cache.memory=1GiB --check-config\n"
     "  encore --config a.toml --dump-config        the whole configuration in force\n"
     "  encore status                               the state of the running proxy\n"
+    "  encore upgrade                              replace the process without a failed request\n"
     "  encore purge --tag news                     remove cached responses with this tag\n"
     "  encore --config a.toml explain http://a.example/x.deb\n"
     "                                              what the running proxy would do, and why\n"
@@ -57,7 +61,7 @@ constexpr const char* kFooter =
     "Signals: SIGTERM and SIGINT drain and exit, a second one exits immediately; SIGHUP reloads "
     "the\n"
     "configuration without dropping a connection; SIGUSR1 reopens log.access after a rotation\n"
-    "(log.decisions is one file from start to end).\n"
+    "(log.decisions is one file from start to end); SIGUSR2 replaces the process by a new one.\n"
     "Exit status: 0 ended on request, 1 failed at startup or while running, or a drain was cut\n"
     "short, 2 wrong configuration or usage. Commands: 0 done, 1 the proxy refused, 2 wrong\n"
     "configuration or usage, 3 no proxy answers.\n";
@@ -166,11 +170,21 @@ int check_others(const CLI::App& app) {
 // Runs the command that was parsed. The exit status.
 int operate(const encore::cli::OperatorCommands& commands, const encore::config::Sources& sources) {
   // They end commands, as other signals do.
-  encore::net::release_signals({SIGHUP, SIGUSR1});
+  encore::net::release_signals({SIGHUP, SIGUSR1, SIGUSR2});
   errno = 0;
   const auto exit = commands.run(
       sources, {.out = std::cout, .err = std::cerr, .is_terminal = ::isatty(STDOUT_FILENO) == 1});
   return encore::check_written({"encore", std::cout, std::cerr}, static_cast<int>(exit));
+}
+
+// The operator who requested the upgrade learns there why it failed.
+void tell_old_process(std::optional<encore::upgrade::Channel>& channel,
+                      const encore::Error& error) {
+  if (!channel) return;
+  encore::upgrade::Message message{.type = encore::upgrade::MessageType::kFailed};
+  constexpr std::size_t kTextMax = 4096;
+  message.add(encore::upgrade::Field::kText, error.message.substr(0, kTextMax));
+  (void)channel->send(message);
 }
 
 void add_sources(CLI::App& app, encore::config::Sources& sources) {
@@ -194,13 +208,13 @@ void add_adoption(CLI::App& app, std::optional<std::string>& url, std::string& t
 }
 
 int run(const encore::config::Sources& sources, const encore::config::Config& config,
-        const encore::server::StartOrders& orders) {
+        encore::server::StartOrders orders) {
   // From here on an order to end is one to end in order, with status 0.
   encore::net::hold_signals({SIGTERM, SIGINT});
   raise_descriptor_limit();
   ignore_file_size_signal();
   auto server = encore::server::Server::create(
-      config, [sources] { return encore::config::load_config(sources); }, orders);
+      config, [sources] { return encore::config::load_config(sources); }, std::move(orders));
   if (!server) {
     std::fprintf(stderr, "encore: %s\n", server.error().message.c_str());
     return kExitFailed;
@@ -219,7 +233,9 @@ int main(int argc, char** argv) {
     return encore::ca::ca_main({argv + 1, argv + argc});
   }
   // The process that starts us may send these immediately. They wait until they can be obeyed.
-  encore::net::hold_signals({SIGHUP, SIGUSR1});
+  encore::net::hold_signals({SIGHUP, SIGUSR1, SIGUSR2});
+  encore::upgrade::Program program = encore::upgrade::Program::of(argc, argv);
+  std::optional<encore::upgrade::Channel> channel = encore::upgrade::take_inherited();
   CLI::App app("Encore: a caching HTTP proxy that stores an object on its second request.",
                "encore");
   encore::config::Sources sources;
@@ -258,6 +274,7 @@ int main(int argc, char** argv) {
   const auto config = encore::config::load_config(sources, &places);
   if (!config) {
     std::fprintf(stderr, "%s\n", config.error().message.c_str());
+    tell_old_process(channel, config.error());
     return kExitUsage;
   }
   const auto adopt_from = read_neighbour(adopt_url, adopt_token_file, *config);
@@ -277,5 +294,10 @@ int main(int argc, char** argv) {
     std::fputs(encore::config::dump_config(*config).c_str(), stdout);
     return 0;
   }
-  return run(sources, *config, {.adopt_from = *adopt_from, .clear_disks = clear_disks});
+  return run(sources, *config,
+             {.adopt_from = *adopt_from,
+              .clear_disks = clear_disks,
+              .succession = {.channel = std::move(channel),
+                             .program = std::move(program),
+                             .manager = encore::upgrade::ServiceManager::of_environment()}});
 }

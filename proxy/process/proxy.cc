@@ -103,10 +103,11 @@ Result<std::unique_ptr<Proxy>> Proxy::create(const config::Config& config, Optio
   auto shadows = proxy->prepare_shadows(config);
   if (!shadows) return std::unexpected(shadows.error());
   proxy->shared_.shadows.adopt(std::move(*shadows), monotonic_now());
-  if (auto made = proxy->make_workers(options.workers); !made) {
+  if (auto made = proxy->make_workers(options); !made) {
     return std::unexpected(made.error());
   }
-  if (auto bound = proxy->listen(); !bound) return std::unexpected(bound.error());
+  if (auto bound = proxy->listen(std::move(options.inherited)); !bound)
+    return std::unexpected(bound.error());
   return proxy;
 }
 
@@ -161,8 +162,9 @@ Result<void> Proxy::restore_changed(std::string_view bytes) {
   return {};
 }
 
-Result<void> Proxy::make_workers(std::uint32_t count) {
-  auto first_runtime = Runtime::create(config_, {}, instance_, nullptr, count);
+Result<void> Proxy::make_workers(const Options& options) {
+  const std::uint32_t count = options.workers;
+  auto first_runtime = Runtime::create(config_, {}, instance_, nullptr, count, options.tickets);
   if (!first_runtime) return std::unexpected(first_runtime.error());
   keep_runtime(*first_runtime);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -199,8 +201,9 @@ void Proxy::adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& ru
   }
 }
 
-Result<void> Proxy::listen() {
+Result<void> Proxy::listen(std::vector<Listeners::Inherited> inherited) {
   listeners_ = std::make_unique<Listeners>(workers_.size());
+  listeners_->inherit(std::move(inherited));
   auto plan = listeners_->plan(config_);
   if (!plan) return std::unexpected(plan.error());
   // Only now it is known which addresses are ours.
@@ -306,7 +309,57 @@ std::size_t Proxy::clear_rejections(const Rejections::Which& which) {
 
 void Proxy::drain() {
   shared_.draining.store(true, std::memory_order_relaxed);
-  for (auto& worker : workers_) worker->drain(config_.timeouts.drain);
+  for (auto& worker : workers_) worker->drain({.limit = config_.timeouts.drain});
+}
+
+void Proxy::hand_over() {
+  shared_.draining.store(true, std::memory_order_relaxed);
+  listeners_->leave_files();
+  const config::Upgrade& times = config_.upgrade;
+  for (auto& worker : workers_) {
+    worker->drain({.limit = times.drain,
+                   .gentle = DrainPlan::Gentle{.idle = times.idle, .tunnels = times.tunnels}});
+  }
+}
+
+void Proxy::duplicate_sockets(net::Loop& loop,
+                              std::function<void(std::vector<Listeners::Inherited>)> taken) {
+  struct Collected {
+    std::size_t left = 0;
+    std::vector<Worker::Duplicates> all;
+  };
+  auto collected = std::make_shared<Collected>(Collected{.left = workers_.size(), .all = {}});
+  const auto add = [this, collected, taken = std::move(taken)](Worker::Duplicates duplicates) {
+    collected->all.push_back(std::move(duplicates));
+    if (--collected->left != 0) return;
+    std::vector<Listeners::Inherited> listeners;
+    for (const Listeners::Entry& entry : listeners_->present()) {
+      Listeners::Inherited& listener = listeners.emplace_back();
+      listener.where = entry.where.text();
+      listener.bound = entry.bound;
+      for (Worker::Duplicates& of_worker : collected->all) {
+        for (auto& each : of_worker) {
+          if (each.id == entry.id && each.socket) {
+            listener.sockets.push_back(std::move(each.socket));
+          }
+        }
+      }
+    }
+    taken(std::move(listeners));
+  };
+  for (auto& worker : workers_) {
+    worker->duplicate_sockets([&loop, add](Worker::Duplicates duplicates) {
+      auto shared = std::make_shared<Worker::Duplicates>(std::move(duplicates));
+      loop.post([add, shared] { add(std::move(*shared)); });
+    });
+  }
+}
+
+void Proxy::complete_listeners() {
+  auto added = listeners_->complete();
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (!added[i].empty()) workers_[i]->add_sockets(std::move(added[i]));
+  }
 }
 
 void Proxy::keep_runtime(std::shared_ptr<const Runtime> runtime) {
@@ -320,17 +373,24 @@ std::shared_ptr<const Runtime> Proxy::present_runtime() const {
 }
 
 Snapshot Proxy::snapshot() const {
-  Snapshot sum = sample();
+  Snapshot sum = count();
   sum.admission = shared_.kernel->admission_statistics();
   const auto runtime = present_runtime();
   sum.servers = server_reports(*runtime);
   sum.series = series_report(*runtime, shared_);
   sum.intercept = intercept_report(*runtime);
   sum.certificates = known_certificates(runtime->config, runtime->tls, wall_now());
+  shared_.carried.add_to(sum);
   return sum;
 }
 
 Snapshot Proxy::sample() const {
+  Snapshot sum = count();
+  shared_.carried.add_to(sum);
+  return sum;
+}
+
+Snapshot Proxy::count() const {
   Snapshot sum;
   for (const auto& stats : shared_.stats) sum.add(*stats);
   sum.kernel = shared_.kernel->statistics();

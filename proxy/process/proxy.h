@@ -53,6 +53,9 @@ class Proxy {
     cache::Observer* observer = nullptr;         // observes decisions; borrowed; null: none
     std::unique_ptr<LogWriter> access_log = {};  // null: none
     std::unique_ptr<disk::Disks> disks = {};     // null: none
+    // From the process that this one replaces; empty: there is none.
+    std::vector<Listeners::Inherited> inherited = {};
+    std::shared_ptr<net::TlsTickets> tickets = {};  // null: new ones
   };
 
   // Makes all of it and binds the listeners; nothing is served before the workers run. `config` is
@@ -77,6 +80,16 @@ class Proxy {
   // Each worker accepts no more and ends when its requests have, or after
   // timeouts.drain. Worker::start() tells when.
   void drain();
+  // The same where another process has the listeners: clients learn it from a response, and have
+  // the time of [upgrade].
+  void hand_over();
+  // Any thread that has a loop does not do: the main one. Calls `taken` on `loop` with the sockets
+  // of all workers, listener by listener.
+  void duplicate_sockets(net::Loop& loop,
+                         std::function<void(std::vector<Listeners::Inherited>)> taken);
+  // The listeners are this process' alone: closes those that no listener has taken, and opens more
+  // where workers have none.
+  void complete_listeners();
 
   // All that its workers, its cache and its store have counted. Any thread.
   Snapshot snapshot() const;
@@ -96,11 +109,12 @@ class Proxy {
   const std::vector<net::Address>& listening() const { return listening_; }
 
  private:
+  Snapshot count() const;
   Proxy(const config::Config& config, const Options& options);
   Result<void> make_cache(Options& options);
   Result<void> make_published();
-  Result<void> make_workers(std::uint32_t count);
-  Result<void> listen();
+  Result<void> make_workers(const Options& options);
+  Result<void> listen(std::vector<Listeners::Inherited> inherited);
   Result<std::shared_ptr<const Runtime>> make_runtime(const config::Config& config,
                                                       const Listeners::Plan& plan) const;
   Result<ShadowCaches::Prepared> prepare_shadows(const config::Config& config) const;

@@ -96,16 +96,17 @@ void watch_disks(Proxy& proxy, DiskWatch& watch) {
   watch.look(disks->statistics(), proxy.config().admission.policy == config::Policy::kProbation);
 }
 
-void load_state(const StateDirectory& state, Proxy& proxy) {
-  load_changed(state, proxy);
-  auto bytes = state.load_admission();
+void load_state(const std::optional<StateDirectory>& state, Proxy& proxy) {
+  if (!state) return;
+  load_changed(*state, proxy);
+  auto bytes = state->load_admission();
   if (!bytes) {
     log::warn("{}; starting with an empty filter", bytes.error().message);
     return;
   }
   if (!*bytes) return;
   if (auto done = proxy.shared().kernel->restore_admission(**bytes, monotonic_now()); !done) {
-    log::warn("{}: {}; starting with an empty filter", state.admission_path(),
+    log::warn("{}: {}; starting with an empty filter", state->admission_path(),
               done.error().message);
     return;
   }
@@ -133,17 +134,65 @@ Result<void> adopt_from(const StartOrders::AdoptFrom& neighbour, const config::C
   return {};
 }
 
+// Writing and syncing takes what the disk takes. A reload may change the config meanwhile.
+void save_state(const std::optional<StateDirectory>& state, Proxy& proxy, Jobs& jobs,
+                net::Loop::Function done) {
+  const bool wanted = state && cache::has_filter(proxy.config().admission.policy);
+  const auto save = [&state, &proxy, wanted] {
+    Shared& shared = proxy.shared();
+    if (state && shared.changed != nullptr) {
+      const auto saved = state->save_changed(shared.changed->save(wall_now()));
+      if (!saved) log::error("cannot save the hourly filters: {}", saved.error().message);
+    }
+    if (!wanted) return;
+    const auto saved = state->save_admission(shared.kernel->save_admission(monotonic_now()));
+    if (!saved) log::error("cannot save the state: {}", saved.error().message);
+  };
+  jobs.submit(save, std::move(done));
+}
+
+// False: there are many already, or the end is near.
+bool takes_jobs(const std::unique_ptr<Jobs>& jobs, const Proxy& proxy, std::size_t workers_ended) {
+  // Each may be a mebibyte, as the admin listener takes it, and take seconds.
+  constexpr std::size_t kJobsMax = 32;
+  return jobs != nullptr && jobs->count() < kJobsMax && workers_ended != proxy.workers().size();
+}
+
 }  // namespace
 
-Server::Server(LoadConfig load)
+Server::Server(LoadConfig load, StartOrders& orders)
     : load_(std::move(load)),
       memory_(proxy_,
-              [this](auto work, auto done) { return submit(std::move(work), std::move(done)); }),
+              [this](auto work, auto done) {
+                if (!takes_jobs(jobs_, *proxy_, workers_ended_)) return false;
+                jobs_->submit(std::move(work), std::move(done));
+                return true;
+              }),
+      succession_({.loop = loop_,
+                   .jobs = jobs_,
+                   .proxy = proxy_,
+                   .admin = admin_,
+                   .state = state_,
+                   .load_state = [this] { load_state(state_, *proxy_); },
+                   .on_handed_over =
+                       [this] {
+                         ready_ = false;
+                         watch_.set_ready(false);
+                         drain_->start(config().timeouts.drain);
+                         followers_->end();
+                       },
+                   .on_end_wanted = [this] { drain(); },
+                   .on_predecessor_end =
+                       [this] {
+                         if (is_ending_) end_if_done();
+                       }},
+                  std::move(orders.succession)),
       started_(monotonic_now()),
       watch_(proxy_, started_, wall_now()) {}
 
 Server::~Server() {
   admin_.close();
+  succession_.stop();
   signals_.reset();
   timer_.reset();
   drain_.reset();
@@ -151,36 +200,46 @@ Server::~Server() {
 }
 
 Result<std::unique_ptr<Server>> Server::create(const config::Config& config, LoadConfig load,
-                                               const StartOrders& orders) {
-  std::unique_ptr<Server> server(new Server(std::move(load)));
+                                               StartOrders orders) {
+  std::unique_ptr<Server> server(new Server(std::move(load), orders));
   // Standard output may carry the access log.
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(
       "", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()));
   spdlog::set_level(level_of(config.log.level));
+  if (auto made = server->succession_.receive(config); !made) {
+    return std::unexpected(made.error());
+  }
+  auto made = server->make(config, orders);
+  if (made) return server;
+  server->succession_.refuse(made.error());
+  return std::unexpected(made.error());
+}
+
+Result<void> Server::make(const config::Config& config, const StartOrders& orders) {
   auto loop = net::Loop::create();
   if (!loop) return std::unexpected(loop.error());
-  server->loop_ = std::move(*loop);
+  loop_ = std::move(*loop);
   config::Config effective = config;
   Start start{.config = effective, .orders = orders, .options = {}};
-  start.options.started = server->started_;
-  if (auto done = server->make_seed(start); !done) return std::unexpected(done.error());
-  auto disks = open_disks(config, start.options.identity_seed, orders.clear_disks);
+  start.options.started = started_;
+  if (auto done = make_seed(start); !done) return done;
+  // It is for the first start, and not for each upgrade.
+  const bool clears = orders.clear_disks && !succession_.has_inheritance();
+  auto disks = open_disks(config, start.options.identity_seed, clears, succession_.take_disks());
   if (!disks) return std::unexpected(disks.error());
   start.options.disks = std::move(*disks);
   take_found_segments(effective);
   const auto steps = {&Server::make_logs, &Server::make_admin, &Server::make_proxy};
   for (const auto step : steps) {
-    if (auto done = (server.get()->*step)(start); !done) return std::unexpected(done.error());
+    if (auto done = (this->*step)(start); !done) return done;
   }
-  if (server->state_) load_state(*server->state_, *server->proxy_);
-  if (auto done = purge_at_start(*server->proxy_); !done) return std::unexpected(done.error());
-  if (orders.adopt_from) {
-    if (auto done = adopt_from(*orders.adopt_from, config, server->memory_); !done)
-      return std::unexpected(done.error());
-  }
-  std::string few = limit_connections(server->proxy_->shared(), config.limits.connections);
-  if (!few.empty()) server->watch_.set_few_descriptors(std::move(few));
-  return server;
+  std::string few = limit_connections(proxy_->shared(), config.limits.connections);
+  if (!few.empty()) watch_.set_few_descriptors(std::move(few));
+  succession_.begin();
+  if (succession_.has_inheritance()) return succession_.await_commit();
+  load_state(state_, *proxy_);
+  if (auto done = purge_at_start(*proxy_); !done) return done;
+  return orders.adopt_from ? adopt_from(*orders.adopt_from, config, memory_) : Result<void>();
 }
 
 Result<void> Server::make_seed(Start& start) {
@@ -188,25 +247,29 @@ Result<void> Server::make_seed(Start& start) {
   auto random = random_seed();
   if (!random) return std::unexpected(random.error());
   // Six hex digits: enough to tell the proxies of one chain apart.
-  start.options.instance = filter::to_hex(*random).substr(0, 6);
+  start.options.instance = succession_.choose_instance(filter::to_hex(*random).substr(0, 6));
   auto fresh = random_seed();
   if (!fresh) return std::unexpected(fresh.error());
   filter::Seed& seed = start.options.identity_seed;
   seed = *fresh;
-  if (!start.orders.clear_disks) {
+  const std::optional<filter::Seed> inherited = succession_.seed();
+  if (inherited) {
+    seed = *inherited;
+  } else if (!start.orders.clear_disks) {
     const auto found = seed_of_disks(start.config);
     if (!found) return std::unexpected(found.error());
     if (*found) seed = **found;
   }
   if (configured) seed = *configured;
   if (start.config.state.directory.empty()) return {};
-  auto directory = StateDirectory::open(start.config.state.directory);
+  auto directory = StateDirectory::open(start.config.state.directory,
+                                        succession_.take_state_lock(start.config.state.directory));
   if (!directory) return std::unexpected(directory.error());
   state_ = std::move(*directory);
   auto kept = state_->load_seed();
   if (!configured) {
     if (!kept) return std::unexpected(kept.error());
-    if (*kept) seed = **kept;
+    if (*kept && !inherited) seed = **kept;
   }
   // A seed that is there already need not be written: the disk may be full.
   const bool known = kept && *kept && **kept == seed;
@@ -236,6 +299,8 @@ Result<void> Server::make_logs(Start& start) {
 Result<void> Server::make_proxy(Start& start) {
   const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
   start.options.workers = config::effective_workers(start.config.workers, cores);
+  start.options.inherited = succession_.take_listeners(start.config);
+  start.options.tickets = succession_.take_tickets();
   auto proxy = Proxy::create(start.config, std::move(start.options));
   if (!proxy) return std::unexpected(proxy.error());
   proxy_ = std::move(*proxy);
@@ -260,10 +325,12 @@ Result<void> Server::make_admin(Start& start) {
     if (jobs_ != nullptr) end_if_done();
   };
   options.on_cut = [] { log::warn("a transfer of the admin listener was too slow and was cut"); };
-  auto opened = admin_.open(*loop_, start.config.admin, options,
-                            [this](AdminRequest&& request, AdminReply to) {
-                              answer_admin(*this, std::move(request), std::move(to));
-                            });
+  auto opened = admin_.open(
+      *loop_, start.config.admin, options,
+      [this](AdminRequest&& request, AdminReply to) {
+        answer_admin(*this, std::move(request), std::move(to));
+      },
+      succession_.take_admin_sockets());
   start.options.own = admin_.addresses();
   return opened;
 }
@@ -274,12 +341,14 @@ Server::End Server::run() {
   saved_ = monotonic_now();
   jobs_ = std::make_unique<Jobs>(*loop_, [this] { end_if_done(); });
   drain_ = std::make_unique<net::Timer>(*loop_, [this] { end_if_done(); });
+  succession_.start();
   for (auto& worker : proxy_->workers()) {
     worker->start([this] { loop_->post([this] { worker_ended(); }); });
   }
+  succession_.take_over();
   // All threads are started: the signals stay with this one.
   signals_ = std::make_unique<net::Signals>(
-      *loop_, std::initializer_list<int>{SIGTERM, SIGINT, SIGHUP, SIGUSR1},
+      *loop_, std::initializer_list<int>{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2},
       [this](int signal) { on_signal(signal); });
   ready_ = true;
   watch_.set_ready(true);
@@ -302,8 +371,10 @@ Server::End Server::run() {
               disk_watch_);  // an end before the first tick would leave out that a disk was emptied
   log::info("ready: {} workers, seed fingerprint {}", proxy_->workers().size(),
             filter::fingerprint(proxy_->shared().identity_seed));
+  succession_.tell_manager_ready();
   loop_->run();
   if (end_ == End::kCutShort) return end_;
+  succession_.finish();
   const std::size_t cut = admin_.under_way();
   if (cut != 0) log::warn("the drain is over: {} requests of the admin listener were cut", cut);
   write_journal(journal_.get(), journal_log_.get());
@@ -316,6 +387,9 @@ void Server::on_signal(int signal) {
     case SIGHUP:
       reload([](const Result<void>&) {});
       return;
+    case SIGUSR2:
+      upgrade([](const Result<pid_t>&) {});
+      return;
     case SIGUSR1:
       if (proxy_->shared().access_log != nullptr) proxy_->shared().access_log->reopen();
       return;
@@ -324,7 +398,7 @@ void Server::on_signal(int signal) {
   }
   // Handles SIGTERM or SIGINT. The sender of a second one does not want to wait: neither for
   // clients, nor for a disk or a log.
-  if (!ready_) {
+  if (is_ending_) {
     log::warn("{} while draining: exits immediately", signal == SIGINT ? "SIGINT" : "SIGTERM");
     end_ = End::kCutShort;
     loop_->stop();
@@ -333,12 +407,14 @@ void Server::on_signal(int signal) {
   drain();
 }
 
+// The loop goes on: monitors learn that this is a drain, not a crash.
 void Server::drain() {
-  if (!ready_) return;
-  // The loop goes on: monitors learn that this is a drain, not a crash.
+  if (is_ending_) return;
+  is_ending_ = true;
   ready_ = false;
   watch_.set_ready(false);
   log::info("draining");
+  succession_.end();
   drain_->start(config().timeouts.drain);
   proxy_->drain();
   followers_->end();
@@ -348,7 +424,9 @@ void Server::drain() {
 // page or a memory, or has been for too long.
 void Server::end_if_done() {
   if (workers_ended_ < proxy_->workers().size() || jobs_->count() != 0) return;
-  if (admin_.under_way() != 0 && drain_->is_running()) return;
+  // A service manager ends them with this process.
+  const bool has_others = is_ending_ && succession_.predecessors_count() != 0;
+  if ((admin_.under_way() != 0 || has_others) && drain_->is_running()) return;
   // In the next turn: in this one a page may still be on its way out.
   loop_->post([this] { loop_->stop(); });
 }
@@ -364,10 +442,16 @@ void Server::worker_ended() {
   }
   // Keys on probation are not in the filter yet, and their objects are lost at the stop.
   proxy_->shared().kernel->end_all_waits(monotonic_now());
-  save_state([] {});
+  // Another process has learnt more since, and saves it.
+  if (!succession_.has_handed_over()) save_state(state_, *proxy_, *jobs_, [] {});
+  end_if_done();
 }
 
 void Server::reload(std::move_only_function<void(const Result<void>&)> done) {
+  if (succession_.is_under_way()) {
+    log::warn("reload refused: an upgrade is in progress");
+    return done(fail(": an upgrade is in progress"));
+  }
   if (!ready_) {
     log::warn("reload refused: this process is exiting");
     return done(fail(": this process is exiting"));
@@ -437,50 +521,27 @@ void Server::tick() {
     hour_over_ = false;
     saved_ = now;
     saving_ = true;
-    save_state([this] { saving_ = false; });
+    save_state(state_, *proxy_, *jobs_, [this] { saving_ = false; });
   }
-}
-
-// Writing and syncing takes what the disk takes. A reload may change the config meanwhile.
-void Server::save_state(net::Loop::Function done) {
-  const bool wanted = state_ && cache::has_filter(config().admission.policy);
-  const auto save = [this, wanted] {
-    Shared& shared = proxy_->shared();
-    if (state_ && shared.changed != nullptr) {
-      const auto saved = state_->save_changed(shared.changed->save(wall_now()));
-      if (!saved) log::error("cannot save the hourly filters: {}", saved.error().message);
-    }
-    if (!wanted) return;
-    const auto saved = state_->save_admission(shared.kernel->save_admission(monotonic_now()));
-    if (!saved) log::error("cannot save the state: {}", saved.error().message);
-  };
-  jobs_->submit(save, std::move(done));
 }
 
 ProcessStatus Server::status() const {
   return {.uptime = monotonic_now() - started_,
           .workers = proxy_->workers().size(),
           .reloads = reloads_,
-          .reload_failures = reload_failures_};
-}
-
-bool Server::submit(net::Loop::Function work, net::Loop::Function done) {
-  // Each may be a mebibyte, as the admin listener takes it, and take seconds.
-  constexpr std::size_t kJobsMax = 32;
-  if (jobs_ == nullptr || jobs_->count() >= kJobsMax ||
-      workers_ended_ == proxy_->workers().size()) {
-    return false;
-  }
-  jobs_->submit(std::move(work), std::move(done));
-  return true;
+          .reload_failures = reload_failures_,
+          .upgrade_failures = succession_.failures(),
+          .predecessors = succession_.reports()};
 }
 
 bool Server::purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) {
-  auto purged = std::make_shared<Purged>();
-  auto work = [this, purged, order = std::move(order), runtime = proxy_->present_runtime()] {
-    *purged = server::purge(proxy_->shared(), *runtime, order);
-  };
-  return submit(std::move(work), [purged, done = std::move(done)]() mutable { done(*purged); });
+  return takes_jobs(jobs_, *proxy_, workers_ended_) &&
+         succession_.purge(std::move(order), std::move(done));
+}
+
+void Server::upgrade(Upgrade::Done done) {
+  if (!ready_) return done(fail("this process is exiting"));
+  succession_.upgrade(std::move(done));
 }
 
 }  // namespace encore::server

@@ -25,6 +25,7 @@
 #include "proxy/process/proxy.h"
 #include "proxy/process/served_memory.h"
 #include "proxy/process/state.h"
+#include "proxy/process/succession.h"
 
 namespace encore::server {
 
@@ -37,7 +38,8 @@ struct StartOrders {
   // The memory of this peer is fetched and adopted before anything is served; failures of that are
   // in the log, and no error.
   std::optional<AdoptFrom> adopt_from = {};
-  bool clear_disks = false;  // their contents are deleted
+  bool clear_disks = false;          // their contents are deleted
+  SuccessionOrders succession = {};  // neither is done where a process is replaced
 };
 
 class Server final : private Administered {
@@ -48,7 +50,7 @@ class Server final : private Administered {
   // Binds everything; nothing is served yet. Errors: addresses in use, files that cannot be
   // opened, state that is damaged is reported and left behind.
   static Result<std::unique_ptr<Server>> create(const config::Config& config, LoadConfig load,
-                                                const StartOrders& orders = {});
+                                                StartOrders orders = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -70,7 +72,8 @@ class Server final : private Administered {
     const StartOrders& orders;
     Proxy::Options options;
   };
-  explicit Server(LoadConfig load);
+  Server(LoadConfig load, StartOrders& orders);
+  Result<void> make(const config::Config& config, const StartOrders& orders);
   Result<void> make_seed(Start& start);
   Result<void> make_logs(Start& start);
   Result<void> make_admin(Start& start);
@@ -94,14 +97,12 @@ class Server final : private Administered {
   }
   void reload(std::move_only_function<void(const Result<void>&)> done) override;
   void drain() override;
+  void upgrade(Upgrade::Done done) override;
   Followers& followers() override { return *followers_; }
-  // Gives the jobs' thread one more; false where it takes none.
-  bool submit(net::Loop::Function work, net::Loop::Function done);
 
   void on_signal(int signal);
   Result<void> try_reload();
   void tick();
-  void save_state(net::Loop::Function done);
   void worker_ended();
   void end_if_done();
 
@@ -119,7 +120,9 @@ class Server final : private Administered {
   AdminListeners admin_;
   std::unique_ptr<Followers> followers_;
   std::unique_ptr<Jobs> jobs_;
+  Succession succession_;
   bool ready_ = false;
+  bool is_ending_ = false;  // drains as by SIGTERM
   End end_ = End::kDrained;
   std::size_t workers_ended_ = 0;
   bool saving_ = false;

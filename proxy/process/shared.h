@@ -19,6 +19,7 @@
 #include "proxy/exchange/recent_outcomes.h"
 #include "proxy/intake/client_counter.h"
 #include "proxy/intake/password_checks.h"
+#include "proxy/observe/carried_counts.h"
 #include "proxy/observe/error_counts.h"
 #include "proxy/observe/log_writer.h"
 #include "proxy/observe/request_tap.h"
@@ -57,6 +58,7 @@ struct Shared {
   ShadowCaches shadows;
   RequestTap tap;
   std::vector<std::unique_ptr<WorkerStats>> stats;
+  CarriedCounts carried;  // counters of the processes that this one has replaced
   std::atomic<std::uint32_t> connections = 0;  // those of clients, over all workers
   // Descriptors for clients and origins. Set before the workers start.
   std::uint64_t descriptors = UINT64_MAX;

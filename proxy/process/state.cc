@@ -61,12 +61,16 @@ Result<void> check_writable(const std::string& path) {
 
 }  // namespace
 
-Result<StateDirectory> StateDirectory::open(const std::string& path) {
+Result<StateDirectory> StateDirectory::open(const std::string& path, net::Socket lock_file) {
   // A directory that was there before keeps the mode that its owner gave it: it may be shared, as
   // /tmp is.
   if (auto made = make_directory(path); !made) return fail("state: " + made.error().message);
   if (auto writable = check_writable(path); !writable) return std::unexpected(writable.error());
   StateDirectory directory(path);
+  if (lock_file) {
+    directory.lock_ = std::move(lock_file);
+    return directory;
+  }
   auto file = open_lock(path, O_CREAT);
   if (!file) return std::unexpected(file.error());
   directory.lock_ = std::move(*file);

@@ -20,7 +20,8 @@ class StateDirectory {
   // Makes the directory if need be (mode 0700) and takes it for this process, as long as the object
   // lives. Errors show the path: not to be written to; taken by another process, which is named
   // where the system tells.
-  static Result<StateDirectory> open(const std::string& path);
+  // `lock`: its lock, where another process has handed it over.
+  static Result<StateDirectory> open(const std::string& path, net::Socket lock = {});
   // Checks if open() and load_seed() would succeed, but for a directory that another has taken.
   // Makes and takes nothing.
   static Result<void> check(const std::string& path);
@@ -37,6 +38,9 @@ class StateDirectory {
   // The saved hours of changes (publish::HourlyFilters::save); nothing where there are none.
   Result<std::optional<std::string>> load_changed() const;
   Result<void> save_changed(const std::string& bytes) const;
+  const std::string& path() const { return path_; }
+  // Its lock, for another process. Borrowed.
+  int lock_descriptor() const { return lock_.get(); }
   std::string changed_path() const { return path_ + "/changed"; }
   std::string admission_path() const { return path_ + "/admission"; }
 

@@ -48,6 +48,13 @@ std::string status_text(const config::Config& config, const LiveStatus& live,
               fmt::format("{} {}, up {}, {}, {} refused", ENCORE_VERSION,
                           live.ready ? "ready" : "draining", about_duration(uptime),
                           counted(process.reloads, "reload"), process.reload_failures));
+  for (const PredecessorReport& each : process.predecessors) {
+    append_line(
+        out, "predecessor",
+        fmt::format("process {}, {}, {}, replaced {} ago", each.process,
+                    counted(each.connections, "connection"), counted(each.tunnels, "tunnel"),
+                    about_duration(std::chrono::floor<std::chrono::seconds>(each.replaced))));
+  }
   std::uint64_t requests = 0;
   for (const std::uint64_t each : snapshot.requests) requests += each;
   append_line(
@@ -91,6 +98,14 @@ std::string status_json(const LiveStatus& live, const Snapshot& snapshot,
                      {"condition", to_string(device.condition)},
                      {"segments_at_start", device.segments}});
   }
+  Json predecessors = Json::array();
+  for (const PredecessorReport& each : process.predecessors) {
+    predecessors.push_back(
+        {{"process", each.process},
+         {"connections", each.connections},
+         {"tunnels", each.tunnels},
+         {"replaced_seconds", std::chrono::duration<double>(each.replaced).count()}});
+  }
   Json reload = nullptr;
   if (live.last_reload) reload = live.last_reload->fault.empty() ? "done" : live.last_reload->fault;
   const Json out = {
@@ -102,6 +117,8 @@ std::string status_json(const LiveStatus& live, const Snapshot& snapshot,
       {"reloads", process.reloads},
       {"reload_failures", process.reload_failures},
       {"last_reload", reload},
+      {"upgrade_failures", process.upgrade_failures},
+      {"predecessors", predecessors},
       {"requests", requests},
       {"connections",
        {{"clients", snapshot.connections_open}, {"origins", snapshot.origin_connections}}},

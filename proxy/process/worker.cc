@@ -338,13 +338,34 @@ void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<Lis
   });
 }
 
-void Worker::drain(Nanoseconds limit) {
-  loop_->post([this, limit] {
-    if (draining_) return;
-    draining_ = true;
-    listeners_->stop();
-    health_checks_.reset();
-    pool_.close_all();
+void Worker::drain(const DrainPlan& plan) {
+  loop_->post([this, plan] {
+    if (draining_ && gentle_ == nullptr) return;
+    if (!draining_) {
+      draining_ = true;
+      if (plan.gentle) {
+        listeners_->stop_behind_waiting();
+      } else {
+        listeners_->stop();
+      }
+      health_checks_.reset();
+      pool_.close_all();
+      net::Lingering::of(*loop_).set_on_sent([this] { end_if_drained(); });
+    }
+    if (plan.gentle) {
+      const auto cut_fetches = [this] {
+        while (!fetches_.empty()) fetches_.back()->abandon();
+      };
+      gentle_ = std::make_unique<GentleDrain>(
+          GentleDrain::Parts{.loop = *loop_,
+                             .connections = [this] { return connections_; },
+                             .cut_fetches = cut_fetches,
+                             .end = [this] { loop_->stop(); }},
+          plan);
+      gentle_->begin();
+      return end_if_drained();
+    }
+    gentle_.reset();
     for (ClientConnection* connection = connections_; connection != nullptr;) {
       ClientConnection* following = connection->next;
       connection->drain();
@@ -352,13 +373,23 @@ void Worker::drain(Nanoseconds limit) {
     }
     drain_timer_ = std::make_unique<net::Timer>(*loop_, [this] { loop_->stop(); });
     quiet_timer_ = std::make_unique<net::Timer>(*loop_, [this] { end_what_is_quiet(); });
-    if (limit.count() != 0) {
-      drain_timer_->start(limit);
-      quiet_timer_->start_periodic(limit / kLooksInDrain);
+    if (plan.limit.count() != 0) {
+      drain_timer_->start(plan.limit);
+      quiet_timer_->start_periodic(plan.limit / kLooksInDrain);
     }
     end_what_is_quiet();
-    net::Lingering::of(*loop_).set_on_sent([this] { end_if_drained(); });
     end_if_drained();
+  });
+}
+
+void Worker::duplicate_sockets(std::function<void(Duplicates)> taken) {
+  loop_->post([this, taken = std::move(taken)] { taken(listeners_->duplicates()); });
+}
+
+void Worker::add_sockets(std::vector<Listeners::Added> sockets) {
+  loop_->post([this, sockets = std::move(sockets)]() mutable {
+    if (draining_) return;
+    for (Listeners::Added& each : sockets) listeners_->add(each.id, std::move(each.socket));
   });
 }
 

@@ -28,9 +28,11 @@
 #include "proxy/origin/origin_line.h"
 #include "proxy/origin/origin_pool.h"
 #include "proxy/origin/services.h"
+#include "proxy/process/gentle_drain.h"
 #include "proxy/process/listeners.h"
 #include "proxy/process/relief.h"
 #include "proxy/process/shared.h"
+#include "proxy/process/worker_listeners.h"
 #include "proxy/request/view_maker.h"
 #include "proxy/settings/runtime.h"
 #include "proxy/transfer/transfer_home.h"
@@ -41,7 +43,6 @@ class Fetch;
 class HealthChecks;
 class PurgeDesk;
 class Revocations;
-class WorkerListeners;
 struct Rooms;
 
 class Worker final : private ConnectionKeeper,
@@ -68,8 +69,14 @@ class Worker final : private ConnectionKeeper,
   // and that are not among them accept the clients that wait already, and are closed; their
   // connections end when they have answered the requests in progress.
   void set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<ListenerSeat> seats);
-  // Any thread: accepts no more, closes what is idle, ends when all is done or `limit` has passed.
-  void drain(Nanoseconds limit);
+  // Any thread: accepts no more and ends when all is done or its time is over. A gentle one may be
+  // followed by another that is not.
+  void drain(const DrainPlan& plan);
+  // Any thread, for another process: calls `taken` on the loop with all sockets that accept.
+  using Duplicates = std::vector<WorkerListeners::Duplicate>;
+  void duplicate_sockets(std::function<void(Duplicates)> taken);
+  // Any thread: more sockets to accept from.
+  void add_sockets(std::vector<Listeners::Added> sockets);
   // Any thread: calls back on the loop.
   void post(net::Loop::Function function) { loop_->post(std::move(function)); }
   void join();
@@ -81,6 +88,9 @@ class Worker final : private ConnectionKeeper,
   net::Loop& loop() { return *loop_; }
   WorkerStats& stats() { return stats_; }
   bool is_draining() const override { return draining_; }
+  bool closes_untold() const override {
+    return draining_ && (gentle_ == nullptr || gentle_->closes_untold());
+  }
   std::uint32_t connections_allowed() const override {
     return shared_.connections_allowed(runtime_->config.limits);
   }
@@ -156,6 +166,7 @@ class Worker final : private ConnectionKeeper,
   std::unique_ptr<net::Timer> tick_timer_;
   std::unique_ptr<net::Deferred> sweep_;
   std::unique_ptr<net::Timer> drain_timer_;
+  std::unique_ptr<GentleDrain> gentle_;  // null: none, or the drain is not gentle
   std::unique_ptr<Revocations> revocations_;
   std::unique_ptr<net::Timer> quiet_timer_;  // looks in a drain
   std::unique_ptr<net::Deferred> drop_retired_fetches_;

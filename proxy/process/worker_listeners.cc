@@ -42,12 +42,12 @@ void WorkerListeners::set(std::vector<ListenerSeat> seats) {
     const ListenerSeat* const seat = find_seat(open.id, seats);
     take_seat(seat, *open.context);
     if (seat != nullptr && seat->id == open.id) continue;
-    open.listener->stop_behind_waiting();
+    for (const auto& listener : open.listeners) listener->stop_behind_waiting();
     left_.push_back({.id = seat == nullptr ? 0 : seat->id, .context = std::move(open.context)});
   }
   std::erase_if(open_, [](const Open& open) { return open.context == nullptr; });
   for (ListenerSeat& seat : seats) {
-    if (seat.socket) open(std::move(seat));
+    if (seat.is_new) open(std::move(seat));
   }
 }
 
@@ -58,18 +58,44 @@ void WorkerListeners::open(ListenerSeat seat) {
                                                         .name = std::move(seat.name),
                                                         .tls = seat.tls,
                                                         .counts = std::move(seat.counts)});
-  const ListenerContext& lasting = *context;
-  auto listener = net::Listener::take(
-      loop_, std::move(seat.socket),
-      [this, &lasting](net::Socket socket, const net::Address& peer) {
-        on_accept_(std::move(socket), peer, lasting);
+  open_.push_back({.id = seat.id, .context = std::move(context), .listeners = {}});
+  for (net::Socket& socket : seat.sockets) listen(open_.back(), std::move(socket));
+}
+
+void WorkerListeners::listen(Open& open, net::Socket socket) {
+  open.listeners.push_back(net::Listener::take(
+      loop_, std::move(socket),
+      [this, &lasting = *open.context](net::Socket accepted, const net::Address& peer) {
+        on_accept_(std::move(accepted), peer, lasting);
       },
-      [this](int os_error) { on_overload_(os_error); });
-  open_.push_back({.id = seat.id, .context = std::move(context), .listener = std::move(listener)});
+      [this](int os_error) { on_overload_(os_error); }));
+}
+
+void WorkerListeners::add(std::uint64_t id, net::Socket socket) {
+  const auto found = std::ranges::find(open_, id, &Open::id);
+  if (found != open_.end()) listen(*found, std::move(socket));
+}
+
+std::vector<WorkerListeners::Duplicate> WorkerListeners::duplicates() const {
+  std::vector<Duplicate> duplicates;
+  for (const Open& open : open_) {
+    for (const auto& listener : open.listeners) {
+      duplicates.push_back({.id = open.id, .socket = listener->duplicate()});
+    }
+  }
+  return duplicates;
 }
 
 void WorkerListeners::stop() {
-  for (Open& open : open_) open.listener->stop();
+  for (Open& open : open_) {
+    for (const auto& listener : open.listeners) listener->stop();
+  }
+}
+
+void WorkerListeners::stop_behind_waiting() {
+  for (Open& open : open_) {
+    for (const auto& listener : open.listeners) listener->stop_behind_waiting();
+  }
 }
 
 void WorkerListeners::forget_unused(const ClientConnection* connections) {

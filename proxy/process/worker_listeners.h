@@ -29,8 +29,18 @@ class WorkerListeners {
   // Sets these and no others: new ones begin to accept, the others accept the clients that wait,
   // and are closed. Their clients are closed with them, or are those of their successor.
   void set(std::vector<ListenerSeat> seats);
+  // One more socket of that listener, which may have gone in the meantime.
+  void add(std::uint64_t id, net::Socket socket);
+  // All sockets that accept, with the listeners' ids, for another process.
+  struct Duplicate {
+    std::uint64_t id = 0;
+    net::Socket socket;
+  };
+  std::vector<Duplicate> duplicates() const;
   // The process wants to end.
   void stop();
+  // The same when those that wait have been accepted: another process has the sockets, or none.
+  void stop_behind_waiting();
   // Lets go of what nobody needs of those that were closed. `connections` are all that there are,
   // an intrusive list; nobody else keeps a context.
   void forget_unused(const ClientConnection* connections);
@@ -39,7 +49,7 @@ class WorkerListeners {
   struct Open {
     std::uint64_t id = 0;
     std::unique_ptr<ListenerContext> context;
-    std::unique_ptr<net::Listener> listener;
+    std::vector<std::unique_ptr<net::Listener>> listeners;  // those of one address
   };
   // Knowledge of the clients of a listener that has gone.
   struct Left {
@@ -47,6 +57,7 @@ class WorkerListeners {
     std::unique_ptr<ListenerContext> context;
   };
   void open(ListenerSeat seat);
+  void listen(Open& open, net::Socket socket);
 
   net::Loop& loop_;
   OnAccept on_accept_;

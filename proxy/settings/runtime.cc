@@ -148,13 +148,15 @@ Runtime::Runtime(const config::Config& settings, Router routes, DestinationPolic
 Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& config,
                                                        const std::vector<net::Address>& own,
                                                        std::string_view instance,
-                                                       const Runtime* before, std::size_t workers) {
+                                                       const Runtime* before, std::size_t workers,
+                                                       std::shared_ptr<net::TlsTickets> tickets) {
   const SeriesBounds bounds{.most = config.admin.metrics_series, .workers = workers};
   auto router = Router::create(config, before == nullptr ? nullptr : &before->router, bounds);
   if (!router) return std::unexpected(router.error());
   auto error_pages = ErrorPages::read(config.http.error_pages);
   if (!error_pages) return std::unexpected(error_pages.error());
-  auto tls = TlsListeners::create(config, before == nullptr ? nullptr : &before->tls);
+  auto tls =
+      TlsListeners::create(config, before == nullptr ? nullptr : &before->tls, std::move(tickets));
   if (!tls) return std::unexpected(tls.error());
   auto interception =
       interception_of(config.intercept, before == nullptr ? nullptr : before->interception.get());

@@ -41,13 +41,13 @@ inline constexpr std::string_view kSquidDigestPath = "/squid-internal-periodic/s
 struct Runtime {
   // `own` are the bound listeners; see DestinationPolicy. `before`: what is known of servers, and
   // what was counted of what stays, is taken over from it; null: there is nothing. `workers` will
-  // work by it. Errors: certificates that cannot be loaded, an
-  // authority that cannot be used, error pages that cannot be read.
-  static Result<std::shared_ptr<const Runtime>> create(const config::Config& config,
-                                                       const std::vector<net::Address>& own,
-                                                       std::string_view instance,
-                                                       const Runtime* before = nullptr,
-                                                       std::size_t workers = 1);
+  // work by it. `tickets`: keys of another process that go on; null: there is none. Errors:
+  // certificates that cannot be loaded, an authority that cannot be used, error pages that cannot
+  // be read.
+  static Result<std::shared_ptr<const Runtime>> create(
+      const config::Config& config, const std::vector<net::Address>& own, std::string_view instance,
+      const Runtime* before = nullptr, std::size_t workers = 1,
+      std::shared_ptr<net::TlsTickets> tickets = {});
 
   // Unique for each runtime.
   std::uint64_t number = 0;

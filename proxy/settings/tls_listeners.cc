@@ -50,17 +50,18 @@ Result<std::shared_ptr<const net::TlsServer>> TlsListeners::make(
   return net::TlsServer::create(options);
 }
 
-Result<TlsListeners> TlsListeners::create(const config::Config& config,
-                                          const TlsListeners* before) {
+Result<TlsListeners> TlsListeners::create(const config::Config& config, const TlsListeners* before,
+                                          std::shared_ptr<net::TlsTickets> tickets) {
   TlsListeners made;
+  made.tickets_ = std::move(tickets);
   if (before != nullptr) made.tickets_ = before->tickets_;
   for (std::size_t i = 0; i < config.listen.size(); ++i) {
     const config::Listen& listen = config.listen[i];
     if (listen.tls.empty()) continue;
     if (made.tickets_ == nullptr) {
-      auto tickets = net::TlsTickets::create(monotonic_now());
-      if (!tickets) return std::unexpected(tickets.error());
-      made.tickets_ = std::move(*tickets);
+      auto fresh = net::TlsTickets::create(monotonic_now());
+      if (!fresh) return std::unexpected(fresh.error());
+      made.tickets_ = std::move(*fresh);
     }
     auto server = make(listen, made.tickets_);
     if (!server) return fail("listen " + listen.address.text() + ": " + server.error().message);

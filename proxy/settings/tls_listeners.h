@@ -17,9 +17,11 @@ namespace encore::server {
 
 class TlsListeners {
  public:
-  // `before`: whose keys for tickets go on, where no file says otherwise; null: there are none.
+  // `before`: whose keys for tickets go on, where no file says otherwise; null: those of `tickets`
+  // do, or new ones where that is null, too.
   // Errors show the listener, the file and what is wrong with it.
-  static Result<TlsListeners> create(const config::Config& config, const TlsListeners* before);
+  static Result<TlsListeners> create(const config::Config& config, const TlsListeners* before,
+                                     std::shared_ptr<net::TlsTickets> tickets = {});
   // Makes the server of one listener. `tickets` are for those without a file of them. Errors show
   // the file.
   static Result<std::shared_ptr<const net::TlsServer>> make(
@@ -33,6 +35,9 @@ class TlsListeners {
     static const std::shared_ptr<const net::TlsServer> kNone;
     return listener < servers_.size() ? servers_[listener] : kNone;
   }
+
+  // Keys of those without a file of them; null: no listener speaks TLS.
+  const std::shared_ptr<net::TlsTickets>& tickets() const { return tickets_; }
 
  private:
   std::shared_ptr<net::TlsTickets> tickets_;

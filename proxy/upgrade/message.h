@@ -18,25 +18,25 @@ namespace encore::upgrade {
 
 // The numbers are the protocol: one is never given another meaning.
 enum class MessageType : std::uint16_t {
-  kHello = 1,        // new: it has a configuration
-  kFailed = 2,       // either: the upgrade is over, and why
-  kIdentity = 3,     // old: seed, name in Via, counts of what else follows
-  kListener = 4,     // old: sockets of one address
-  kAdmin = 5,        // old: the socket of the admin listener
-  kDisk = 6,         // old: the file of one disk, with its lock
-  kState = 7,        // old: the lock of the state directory
-  kTickets = 8,      // old: keys of TLS session tickets
-  kPredecessor = 9,  // old: the channel to a process that it has replaced
-  kOffered = 10,     // old: nothing else follows before the commit
-  kReady = 11,       // new: it could serve
-  kCommit = 12,      // old: it may; the saved state is with it
-  kCommitted = 13,   // new: it does
-  kPurge = 14,       // either: a purge is to be repeated
-  kPurged = 15,      // either: it was
-  kBuried = 16,      // old: records on disk that are replaced or invalidated
-  kStatus = 17,      // old: its clients that are left
-  kCounts = 18,      // old, at its end: what it has counted since the commit
-  kEnd = 19,         // new: the old one is to end as by SIGTERM
+  kHello = 1,        // New: it has a configuration.
+  kFailed = 2,       // Either: the upgrade is over, and why.
+  kIdentity = 3,     // Old: seed, name in Via, counts of what else follows.
+  kListener = 4,     // Old: sockets of one address.
+  kAdmin = 5,        // Old: the socket of the admin listener.
+  kDisk = 6,         // Old: the file of one disk, with its lock.
+  kState = 7,        // Old: the lock of the state directory.
+  kTickets = 8,      // Old: keys of TLS session tickets.
+  kPredecessor = 9,  // Old: the channel to a process that it has replaced.
+  kOffered = 10,     // Old: nothing else follows before the commit.
+  kReady = 11,       // New: it could serve.
+  kCommit = 12,      // Old: it may; the saved state is with it.
+  kCommitted = 13,   // New: it does.
+  kPurge = 14,       // Either: a purge is to be repeated.
+  kPurged = 15,      // Either: it was.
+  kBuried = 16,      // Old: records on disk that are replaced or invalidated.
+  kStatus = 17,      // Old: its clients that are left.
+  kCounts = 18,      // Old, at its end: what it has counted since the commit.
+  kEnd = 19,         // New: the old one is to end as by SIGTERM.
 };
 
 // Numbers of fields, likewise.
@@ -64,7 +64,7 @@ enum class Field : std::uint16_t {
 
 inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::size_t kMessageBytesMax = 128UL * 1024;
-// Of one that goes over in memory, and not in a packet.
+// The limit of one that goes over in memory, and not in a packet.
 inline constexpr std::size_t kLargeMessageBytesMax = 16UL * 1024 * 1024;
 
 struct Message {

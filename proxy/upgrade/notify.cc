@@ -16,7 +16,7 @@
 namespace encore::upgrade {
 namespace {
 
-constexpr std::size_t kDescriptorsMax = 250;
+constexpr std::size_t kNoticeDescriptorsMax = 250;
 
 std::optional<std::uint64_t> number_in(const char* name) {
   const char* const text = std::getenv(name);
@@ -75,7 +75,8 @@ ServiceManager ServiceManager::of_environment() {
 }
 
 void ServiceManager::tell(std::string_view lines, const std::vector<int>& descriptors) const {
-  ENCORE_CHECK(descriptors.size() <= kDescriptorsMax, "more descriptors go in several messages");
+  ENCORE_CHECK(descriptors.size() <= kNoticeDescriptorsMax,
+               "more descriptors go in several messages");
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
   // A name that begins with @ is none of a file.
@@ -85,7 +86,7 @@ void ServiceManager::tell(std::string_view lines, const std::vector<int>& descri
   const net::Socket socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket) return;
   iovec piece{const_cast<char*>(lines.data()), lines.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsMax * sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kNoticeDescriptorsMax * sizeof(int))> control{};
   msghdr head{};
   head.msg_name = &to;
   head.msg_namelen = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());

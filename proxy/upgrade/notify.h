@@ -1,5 +1,6 @@
-// What a service manager is told and gives: the protocol of systemd's sd_notify() and of its socket
-// activation, without its library. All of it does nothing where no manager asks. Thread-compatible.
+// Notices to a service manager, and its sockets: the protocol of systemd's sd_notify() and of its
+// socket activation, without its library. All of it does nothing where no manager asks.
+// Thread-compatible.
 #pragma once
 
 #include <sys/types.h>

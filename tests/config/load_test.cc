@@ -109,6 +109,7 @@ TEST_CASE("Every fault is reported with its place, what is wrong and what is acc
   CHECK(faults("[cache]\nmemroy = \"1GiB\"\nshards = 3\n[admision]\nfpr = 1\n") ==
         "encore.toml:4:2: admision: unknown section, did you mean \"admission\"?; accepted: "
         "listen, origin, rule, forward, intercept, cache, compression, disk, admission, state, "
+        "upgrade, "
         "workers, admin, filters, shadow, log, "
         "timeouts, "
         "limits, "

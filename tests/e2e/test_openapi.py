@@ -14,8 +14,8 @@ from origin import Origin, fresh
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOKEN = "0123456789abcdef0123"
-# Endpoints that cannot succeed here; others must answer 200.
-OTHERWISE = {("post", "/filter/adopt"): 400}
+# Endpoints that cannot succeed here; others must answer 200. A journal of decisions refuses upgrades.
+OTHERWISE = {("post", "/filter/adopt"): 400, ("post", "/upgrade"): 409}
 LAST = ("post", "/drain")
 
 
@@ -28,7 +28,7 @@ class OpenApi(Case):
         self.origin = Origin(self, {"/a": fresh(b"a")})
         self.proxy = self.encore(
             admin={"token_file": str(secret)}, filters={"publish": ["changed"]},
-            admission={"policy": "second-hit"})
+            admission={"policy": "second-hit"}, log={"decisions": str(self.directory / "decisions")})
         status, text = self.proxy.admin("/api/openapi.json")
         self.assertEqual(200, status)
         self.served = json.loads(text)

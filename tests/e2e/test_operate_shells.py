@@ -42,9 +42,8 @@ class Bash(Completion):
     def test_commands_options_and_names(self):
         offered = self.complete("encore ")
         for name in ("status", "purge", "reload", "drain", "explain", "top", "log", "config", "disk",
-                     "ca", "intercept", "completion"):
+                     "ca", "intercept", "completion", "upgrade"):
             self.assertIn(name, offered)
-        self.assertNotIn("upgrade", offered)
         self.assertEqual(["purge"], self.complete("encore pur"))
         self.assertEqual(["get"], self.complete("encore config "))
         self.assertEqual(["list", "verify", "stat"], self.complete("encore disk "))
@@ -99,7 +98,7 @@ class Zsh(Completion):
         self.assertEqual(["files"], complete("encore", "--config", ""))
         self.assertIn("cache.memory", complete("encore", "config", "get", ""))
         self.assertEqual(["bash", "zsh", "fish"], complete("encore", "completion", ""))
-        self.assertFalse(any(line.startswith("upgrade") for line in complete("encore", "")))
+        self.assertTrue(any(line.startswith("upgrade:") for line in complete("encore", "")))
 
 
 class Fish(Completion):
@@ -116,7 +115,7 @@ class Fish(Completion):
         self.assertEqual(["--tag"], complete("encore purge --ta"))
         self.assertIn("cache.memory", complete("encore config get cache."))
         self.assertEqual(["get"], complete("encore config "))
-        self.assertNotIn("upgrade", complete("encore "))
+        self.assertIn("upgrade", complete("encore "))
 
 
 class Documented(Completion):

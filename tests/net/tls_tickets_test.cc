@@ -92,4 +92,24 @@ TEST_CASE("keys of a file are those of all who have it", "[net][tls]") {
   CHECK(refused().find(":17: too many") != std::string::npos);
 }
 
+TEST_CASE("keys go on in another process, with their age", "[net][tls][tickets]") {
+  const MonotonicTime start{std::chrono::hours(1000)};
+  const auto tickets = *TlsTickets::create(start);
+  const auto first = tickets->current(start);
+  const auto later = start + TlsTickets::kLife;
+  const auto second = tickets->current(later);
+  const std::string saved = tickets->save(later);
+  const auto restored = TlsTickets::restore(saved, later);
+  REQUIRE(restored);
+  CHECK((*restored)->current(later).name == second.name);
+  CHECK((*restored)->find(first.name, later));
+  // The time for the next key is that of the old process.
+  CHECK((*restored)->current(later + TlsTickets::kLife).name != second.name);
+  for (std::size_t size = 0; size < saved.size(); ++size) {
+    CHECK_FALSE(TlsTickets::restore(saved.substr(0, size), later));
+  }
+  CHECK_FALSE(TlsTickets::restore(saved + saved, later));
+  CHECK_FALSE(TlsTickets::restore(std::string(saved.size(), '\xff'), later));
+}
+
 }  // namespace encore::net

@@ -60,8 +60,8 @@ TEST_CASE("counters of another version are left out, damaged ones refused", "[ob
   Snapshot sum;
   carried.add_to(sum);
   CHECK(sum.connections_accepted == 2);
-  for (const char* text : {"a", "a\n", "a\t\n", "a\tx\n", "\t1\n", "a\t1", "a\t-1\n",
-                           "a\t18446744073709551616\n"}) {
+  for (const char* text :
+       {"a", "a\n", "a\t\n", "a\tx\n", "\t1\n", "a\t1", "a\t-1\n", "a\t18446744073709551616\n"}) {
     INFO(text);
     CHECK_FALSE(parse_counts(text));
   }

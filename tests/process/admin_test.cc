@@ -45,12 +45,20 @@ struct Live final : LiveSource {
 };
 
 struct Process final : Administered {
+  std::optional<pid_t> upgraded;  // nothing: upgrades fail
   const config::Config& config() const override { return settings; }
   bool is_ready() const override { return ready; }
   Snapshot snapshot() const override { return {}; }
   ProcessStatus status() const override { return {}; }
   const LiveSource& live() const override { return page; }
   publish::Resources* published() const override { return resources; }
+  void upgrade(std::move_only_function<void(const Result<pid_t>&)> done) override {
+    if (upgraded) {
+      done(*upgraded);
+    } else {
+      done(fail("it did not start"));
+    }
+  }
   bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) override {
     orders.push_back(std::move(order));
     if (!takes) return false;
@@ -233,6 +241,23 @@ TEST_CASE("away from loopback a change takes the token", "[process][admin]") {
   CHECK(admin.status("GET /metrics") == 200);
   CHECK(admin.status("POST /purge?url=http://a/", right) == 200);
   CHECK(admin.process.orders.size() == 1);
+}
+
+TEST_CASE("an upgrade is answered with the new process, or with why there is none",
+          "[process][admin][upgrade]") {
+  Admin admin;
+  CHECK(admin.status("GET /upgrade") == 405);
+  std::string answer = admin.answer("POST /upgrade");
+  CHECK(answer.starts_with("HTTP/1.1 409 "));
+  CHECK(answer.ends_with("\r\n\r\n409 Conflict\nnothing has changed: it did not start\n"));
+  admin.process.upgraded = 4711;
+  answer = admin.answer("POST /upgrade");
+  CHECK(answer.starts_with("HTTP/1.1 200 "));
+  CHECK(answer.ends_with("{\"upgraded\": true, \"process\": 4711}\n"));
+  // It changes something.
+  admin.listener = "192.0.2.1:3129";
+  admin.process.handover.secret = *Token::parse("0123456789abcdef");
+  CHECK(admin.status("POST /upgrade", "Host: localhost\r\n") == 401);
 }
 
 TEST_CASE("on loopback whoever may come may purge", "[process][admin]") {

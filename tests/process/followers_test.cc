@@ -39,6 +39,20 @@ TEST_CASE("who follows is answered when a request has ended", "[process][followe
   CHECK(again.response->body == "{\"next\":3,\"dropped\":0,\"records\":[{\"n\":2}]}\n");
 }
 
+TEST_CASE("who has followed the process before this one gets the next record",
+          "[process][followers][upgrade]") {
+  RequestTap tap;
+  Followers followers(tap);
+  tap.add(R"({"n":0})");
+  Answer answer;
+  followers.add(57, answer.reply(), at(0));
+  CHECK_FALSE(answer.response.has_value());
+  tap.add(R"({"n":1})");
+  followers.look(at(1));
+  REQUIRE(answer.response.has_value());
+  CHECK(answer.response->body == "{\"next\":2,\"dropped\":0,\"records\":[{\"n\":1}]}\n");
+}
+
 TEST_CASE("where nothing comes the answer is empty, and records stop being made",
           "[process][followers]") {
   RequestTap tap;
