@@ -277,12 +277,12 @@ TEST_CASE("A trace without a request is an error of every command that reads one
   const std::string header = directory.write("header.csv", "time,key,size\n");
   const std::string config = directory.write("c.toml", "[admission]\nseed = \"01\"\n");
   for (const std::string& trace : {post, header}) {
-    check_refused(run("stats " + trace), "no request that counts");
-    check_refused(run("replay " + trace + " --cache-size 1KiB"), "no request that counts");
-    check_refused(run("replay " + trace + " --cache-size 50%"), "no request that counts");
-    check_refused(run("replay " + trace + " --mrc 3 --eviction lru"), "no request that counts");
-    check_refused(run("tune " + trace), "no request that counts");
-    check_refused(run("drive " + trace + " --config " + config), "no request that counts");
+    check_refused(run("stats " + trace), "no counted request");
+    check_refused(run("replay " + trace + " --cache-size 1KiB"), "no counted request");
+    check_refused(run("replay " + trace + " --cache-size 50%"), "no counted request");
+    check_refused(run("replay " + trace + " --mrc 3 --eviction lru"), "no counted request");
+    check_refused(run("tune " + trace), "no counted request");
+    check_refused(run("drive " + trace + " --config " + config), "no counted request");
   }
   check_refused(run("stats " + post), "of 2 lines or records, 2 are not counted by the rule");
 }
