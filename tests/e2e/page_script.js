@@ -224,10 +224,10 @@ test('an unanswered question is a fault once it is the second, and the page says
   assert.equal(page.element('trouble').hidden, true);
   await page.turn();
   assert.equal(page.element('trouble').hidden, false);
-  assert.match(page.element('trouble').textContent, /^No answer for 2 s/);
+  assert.match(page.element('trouble').textContent, /^No response for 2 s/);
   assert.equal(page.element('state').textContent, 'gone');
   await page.turn();
-  assert.match(page.element('trouble').textContent, /^No answer for 3 s/);
+  assert.match(page.element('trouble').textContent, /^No response for 3 s/);
 });
 
 test('a paused page asks nothing', async () => {
