@@ -26,7 +26,7 @@ class Option:
     def choices(self):
         """The words that the value is one of, where the description lists them: "auto, csv, json (...)"."""
         text = re.sub(r" ?\([^)]*\)", "", self.text)
-        found = re.match(r"(?:a list of: )?((?:[a-z0-9-]+, )+[a-z0-9-]+)(?:$|\. |; )", text)
+        found = re.match(r"(?:(?:a list of|[a-z]+): )?((?:[a-z0-9-]+, )+[a-z0-9-]+)(?:$|\. |; )", text)
         listed = found.group(1).split(", ") if found else re.findall(r"(?:^|; )([a-z]+): ", text)
         return listed if self.value and self.default in listed else []
 

@@ -68,7 +68,7 @@ class Pages(unittest.TestCase):
 
     def test_each_key_is_in_the_page_of_the_configuration(self):
         text = (MANUALS / "man/encore.toml.5").read_text().replace("\\-", "-")
-        keys = re.findall(r"^\| `([a-z0-9_]+)` \|", (ROOT / "docs/CONFIG.md").read_text(), re.MULTILINE)
+        keys = re.findall(r"^- \*\*`([a-z0-9_]+)`\*\*", (ROOT / "docs/CONFIG.md").read_text(), re.MULTILINE)
         self.assertGreater(len(keys), 200)
         self.assertEqual(sorted(keys), sorted(re.findall(r"^\.It Cm (\S+)$", text, re.MULTILINE)))
 
