@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "proxy/client/client_connection.h"
 #include "proxy/client/http1_text.h"
 
 namespace encore::server {
