@@ -9,11 +9,11 @@ build_packages=(
 test_packages=(
   catch2 nginx-light curl wget git python3 chromium apt-utils dpkg-dev openssl strace gnuplot-nox
   squid haproxy gpg gpg-agent golang-go prometheus gnutls-bin libnss3-tools nghttp2-client
-  nghttp2-server python3-grpcio mandoc shellcheck systemd zsh fish
+  nghttp2-server python3-grpcio mandoc shellcheck systemd valgrind zsh
+  fish
 )
 # Node comes from other places too; Debian's npm is taken only where there is none.
 command -v npm >/dev/null || test_packages+=(npm)
-memcheck_packages=(valgrind)
 clang_packages=(clang-19 libclang-rt-19-dev)
 lint_packages=(clang-tidy-19 clang-format-19 git python3)
 package_packages=(debhelper dpkg-dev git lintian python3)
