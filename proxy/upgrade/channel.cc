@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "proxy/upgrade/passed_descriptors.h"
 
 namespace encore::upgrade {
 namespace {
@@ -60,7 +61,6 @@ Result<std::pair<Channel, Channel>> Channel::pair() {
 }
 
 Result<void> Channel::send(const Message& message, const std::vector<int>& descriptors) {
-  ENCORE_CHECK(descriptors.size() <= kDescriptorsMax, "more descriptors go in several messages");
   std::string bytes = encode(message);
   ENCORE_CHECK(bytes.size() <= kMessageBytesMax, "what is large goes over in memory");
   iovec piece{bytes.data(), bytes.size()};
@@ -68,16 +68,7 @@ Result<void> Channel::send(const Message& message, const std::vector<int>& descr
   msghdr head{};
   head.msg_iov = &piece;
   head.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    const std::size_t size = descriptors.size() * sizeof(int);
-    head.msg_control = control.data();
-    head.msg_controllen = CMSG_SPACE(size);
-    cmsghdr* const rights = CMSG_FIRSTHDR(&head);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(size);
-    std::memcpy(CMSG_DATA(rights), descriptors.data(), size);
-  }
+  carry(head, control, descriptors);
   for (;;) {
     if (::sendmsg(socket_.get(), &head, MSG_NOSIGNAL) >= 0) return {};
     if (errno == EINTR) continue;

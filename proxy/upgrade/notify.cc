@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/check.h"
+#include "proxy/upgrade/passed_descriptors.h"
 
 namespace encore::upgrade {
 namespace {
@@ -75,8 +75,6 @@ ServiceManager ServiceManager::of_environment() {
 }
 
 void ServiceManager::tell(std::string_view lines, const std::vector<int>& descriptors) const {
-  ENCORE_CHECK(descriptors.size() <= kNoticeDescriptorsMax,
-               "more descriptors go in several messages");
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
   // A name that begins with @ is none of a file.
@@ -92,16 +90,7 @@ void ServiceManager::tell(std::string_view lines, const std::vector<int>& descri
   head.msg_namelen = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
   head.msg_iov = &piece;
   head.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    const std::size_t size = descriptors.size() * sizeof(int);
-    head.msg_control = control.data();
-    head.msg_controllen = CMSG_SPACE(size);
-    cmsghdr* const rights = CMSG_FIRSTHDR(&head);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(size);
-    std::memcpy(CMSG_DATA(rights), descriptors.data(), size);
-  }
+  carry(head, control, descriptors);
   (void)::sendmsg(socket.get(), &head, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
