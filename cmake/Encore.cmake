@@ -14,6 +14,11 @@ if(ENCORE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
       CCACHE_SLOPPINESS=pch_defines,time_macros ${ENCORE_CCACHE})
 endif()
 
+# Most of what a source takes to compile is what its headers instantiate. Eight sources of a library
+# compiled as one take a quarter of the time of the eight. The presets with tests do so; ./dev lint, ./dev
+# mutate and planted faults need each source alone, and the release shows that each includes what it uses.
+option(ENCORE_UNITY "Compile the sources of a library in groups of eight" OFF)
+
 add_library(encore_options INTERFACE)
 target_include_directories(encore_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(encore_options INTERFACE
@@ -29,6 +34,10 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # libstdc++ 12's own std::stable_sort calls what it declares deprecated, and clang says so.
   target_compile_options(encore_options INTERFACE -Wthread-safety -Wno-deprecated-declarations)
+  if(ENCORE_UNITY)
+    # In a group of sources a parameter may be named as something of another source.
+    target_compile_options(encore_options INTERFACE -Wno-shadow)
+  endif()
 else()
   target_compile_options(encore_options INTERFACE -fpch-preprocess)
 endif()
@@ -47,11 +56,6 @@ if(ENCORE_SANITIZE)
                            -Wno-stringop-overflow -Wno-restrict)
   endif()
 endif()
-
-# Most of what a source takes to compile is what its headers instantiate. Eight sources of a library
-# compiled as one take a quarter of the time of the eight. The preset dev does so; ./dev lint, ./dev
-# mutate and planted faults need each source alone.
-option(ENCORE_UNITY "Compile the sources of a library in groups of eight" OFF)
 
 # The standard headers, compiled once: half of what a source of ours takes to compile.
 add_library(encore_precompiled STATIC ${CMAKE_CURRENT_LIST_DIR}/precompiled/standard.cc)
@@ -98,7 +102,8 @@ add_custom_target(concurrent)
 # case by case is slow to start; the program is one CTest test, run in random order. THREADS: which
 # cases have threads, where the others take long: under the thread sanitizer those alone run. What is
 # tagged [plain] computes for long, and what a sanitizer could see of it others show: not run there
-# (nor what is hidden, which Catch2 takes for chosen where a choice only leaves out).
+# (nor what is hidden, which Catch2 takes for chosen where a choice only leaves out). Elsewhere it is a
+# CTest test of its own, NAME_long, that ./dev test --all runs, with what is tagged [long].
 function(encore_test name)
   cmake_parse_arguments(ARG "" "THREADS" "LINK;LABELS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -108,14 +113,24 @@ function(encore_test name)
   add_executable(${name}_test ${sources})
   target_link_libraries(${name}_test PRIVATE encore_test_main ${ARG_LINK})
   target_precompile_headers(${name}_test REUSE_FROM encore_test_main)
-  set(cases)
   if(ENCORE_SANITIZE MATCHES thread)
     set(cases ${ARG_THREADS})
   elseif(ENCORE_SANITIZE)
     set(cases "~[plain]~[.]")
+  else()
+    set(cases "~[plain]~[long]~[.]")
   endif()
-  add_test(NAME ${name} COMMAND ${name}_test ${cases} --order rand --rng-seed time --warn NoAssertions)
+  set(options --order rand --rng-seed time --warn NoAssertions)
+  add_test(NAME ${name} COMMAND ${name}_test ${cases} ${options})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS};unit")
+  foreach(source IN LISTS sources)
+    file(STRINGS ${source} tagged REGEX "\\]\\[(plain|long)\\]" LIMIT_COUNT 1)
+    if(tagged AND NOT ENCORE_SANITIZE)
+      add_test(NAME ${name}_long COMMAND ${name}_test "[plain]~[.],[long]~[.]" ${options})
+      set_tests_properties(${name}_long PROPERTIES LABELS "${ARG_LABELS};unit;long" COST 1)
+      break()
+    endif()
+  endforeach()
   if(concurrent IN_LIST ARG_LABELS)
     add_dependencies(concurrent ${name}_test)
   endif()

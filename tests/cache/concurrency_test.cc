@@ -143,7 +143,7 @@ TEST_CASE("Payloads are given back without a lock, at the end of the kernel too"
   CHECK(owner.free);
 }
 
-TEST_CASE("What was invalidated is found by nobody from then on", "[cache][threads]") {
+TEST_CASE("What was invalidated is found by nobody from then on", "[cache][threads][long]") {
   const auto kernel = make_kernel(plain_options(kCapacity));
   Versions versions;
   std::uint64_t old = 0;

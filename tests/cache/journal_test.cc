@@ -320,7 +320,8 @@ TEST_CASE("A record comes back from the journal as it went in", "[cache][journal
   CHECK(reader->next(none) == JournalReader::Next::kEnd);
 }
 
-TEST_CASE("A damaged or truncated journal ends with an error, never worse", "[cache][journal]") {
+TEST_CASE("A damaged or truncated journal ends with an error, never worse",
+          "[cache][journal][long]") {
   const KernelOptions options = GENERATE(busy_options(), disk_options());
   JournalRecorder recorder(journal_head(options, at(0)));
   const auto kernel = make_kernel(options, {.observer = &recorder});

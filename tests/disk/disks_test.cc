@@ -137,7 +137,7 @@ TEST_CASE("a segment is not written again while somebody reads in it", "[disk]")
   CHECK(served.commit({1, 0}, 10'000).outcome == cache::DiskOutcome::kPlaced);
 }
 
-TEST_CASE("nothing comes back, in whatever order and however it ends", "[disk]") {
+TEST_CASE("nothing comes back, in whatever order and however it ends", "[disk][long]") {
   std::uint64_t checked = 0;
   std::uint64_t freshened = 0;
   std::uint64_t incomplete = 0;

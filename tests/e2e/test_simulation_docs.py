@@ -68,8 +68,9 @@ class Examples(Case):
             self.skipTest("what is printed is the same in every build, and takes minutes here")
         programs = self.directory / "programs"
         programs.mkdir()
+        released = os.environ.get("ENCORE_RELEASE")
         for name, variable in (("encore", "ENCORE"), ("encore-sim", "ENCORE_SIM")):
-            (programs / name).symlink_to(os.environ[variable])
+            (programs / name).symlink_to(f"{released}/{name}" if released else os.environ[variable])
         self.work = self.directory / "work"
         self.work.mkdir()
         for trace in DATA.glob("*.xz"):

@@ -188,7 +188,7 @@ TEST_CASE("with a changing capacity the shadow measures what theory expects", "[
 }
 
 TEST_CASE("planted defect: theory of full generations, or of the newer one, fails the same check",
-          "[filter][theory]") {
+          "[filter][theory][long]") {
   for (const Layout layout : kLayouts) {
     CAPTURE(to_string(layout));
     // As if each generation were filled up to what was planned.

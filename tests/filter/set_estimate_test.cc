@@ -100,7 +100,7 @@ TEST_CASE("keys of a union and of an intersection come from the bits, within wha
 }
 
 TEST_CASE("the sizes of two sets, of their union and intersection, over 32 seeds",
-          "[filter][theory]") {
+          "[filter][theory][long]") {
   for (const Layout layout : kLayouts) {
     for (const std::uint32_t common : {0U, 300U, 1200U}) {
       CAPTURE(to_string(layout), common);

@@ -87,7 +87,8 @@ TEST_CASE("Filters of up to 1024 hashes do what theory says", "[sim][blocks][pla
   CHECK(run("theory fill --hashes 1024").exit_code == 0);
 }
 
-TEST_CASE("Small filters and small blocks meet theory over many seeds", "[sim][blocks][theory]") {
+TEST_CASE("Small filters and small blocks meet theory over many seeds",
+          "[sim][blocks][theory][long]") {
   for (const char* filter :
        {"--bits 100 --hashes 40", "--bits 100 --hashes 3,7", "--bits 16 --hashes 3",
         "--layout blocked --bits 5120 --hashes 7,20", "--layout blocked --bits 512 --hashes 4",

@@ -92,7 +92,7 @@ cache::ShadowCounts all_of(const Trace& trace) {
 }  // namespace
 
 TEST_CASE("A shadow comes to what a replay of the same sample comes to, whatever the policy",
-          "[sim][shadow]") {
+          "[sim][shadow][long]") {
   const Trace trace = made_trace(30'000);
   const double rate = GENERATE(1.0, 0.25);
   for (std::size_t a = 0; a < cache::kAdmissionPolicyCount; ++a) {

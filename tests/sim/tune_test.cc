@@ -29,7 +29,7 @@ class Trace {
 
 }  // namespace
 
-TEST_CASE("Tune recommends second-hit where most objects are asked for once", "[sim][tune]") {
+TEST_CASE("Tune recommends second-hit where most objects are asked for once", "[sim][tune][long]") {
   const Trace trace("akamai --requests 100000 --size lognormal:16KiB:1");
   const Ran ran = run("tune " + trace.path() + " --cache-size 5% --no-timing");
   REQUIRE(ran.exit_code == 0);
@@ -59,7 +59,7 @@ TEST_CASE("Tune says so where second-hit does not pay", "[sim][tune]") {
 }
 
 TEST_CASE("Tune tries windows far below a 64th of the objects, and says how sure it is",
-          "[sim][tune]") {
+          "[sim][tune][long]") {
   // Each object comes twice, 20 requests apart, and the objects that come once between them are
   // many: a window of some twenty has all the hits, and a larger one nothing more.
   const Trace trace("zipf --requests 10");
