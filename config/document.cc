@@ -20,7 +20,8 @@ encore --set cache.memory=1GiB --set forward.connect_ports=443,8443 --set listen
 encore --set listen.0.mode=reverse --set origin.0.servers=http://127.0.0.1:8000
 ```
 
-- Each key has its default, the accepted values in parentheses (else true or false), and its meaning. *Restart*: a reload cannot change it.
+- Each key has its default, the accepted values in parentheses (else true or false), and its meaning. *Upgrade*: a reload
+  cannot change it, [an upgrade](UPGRADE.md) can, without a failed request. *Restart*: only a new start changes it.
 - Elements of `[[listen]]`, `[[origin]]`, `[[rule]]` and `[[disk]]` are counted from 0; the next number adds one.
 - Lists are written with commas or as TOML: `'["10.0.0.0/8", "::1"]'`.
 - Bytes: `"4096"`, `"64KiB"`, `"1.5GiB"`, `"10MB"`. Durations: `"250ms"`, `"90s"`, `"2h"`, `"7d"`.
@@ -43,6 +44,7 @@ std::string key_item(const Key& key, const void* defaults) {
   if (key.kind != Kind::kBool) item += "(" + accepted_text(key) + ")";
   while (item.ends_with(' ')) item.pop_back();
   item += ": " + std::string(key.doc);
+  if (key.apply == Apply::kUpgrade) item += " *Upgrade.*";
   if (key.apply == Apply::kRestart) item += " *Restart.*";
   return item + "\n";
 }

@@ -101,22 +101,36 @@ Result<std::vector<ShownValue>> show_config(const Config& config, std::string_vi
                             : ", did you mean \"" + std::string(near) + "\"?"));
 }
 
-std::vector<std::string> reload_blockers(const Config& running, const Config& wanted) {
-  std::vector<std::string> paths;
+std::vector<ReloadBlocker> reload_blockers(const Config& running, const Config& wanted) {
+  std::vector<ReloadBlocker> blockers;
   for (const auto& section : schema()) {
     const std::size_t before = section.count(running);
     const std::size_t after = section.count(wanted);
     for (const auto& key : section.keys) {
-      if (key.apply != Apply::kRestart) continue;
+      if (key.apply == Apply::kReload) continue;
       for (std::size_t i = 0; i < std::max(before, after); ++i) {
         const bool same =
             i < before && i < after &&
             key.get(element(section, running, i)) == key.get(element(section, wanted, i));
-        if (!same) paths.push_back(key_path(section, i, key));
+        if (!same) blockers.push_back({key_path(section, i, key), key.apply, key.not_reloaded});
       }
     }
   }
-  return paths;
+  return blockers;
+}
+
+std::string blockers_text(const std::vector<ReloadBlocker>& blockers) {
+  const auto list = [&](Apply apply) {
+    std::string keys;
+    for (const ReloadBlocker& blocker : blockers) {
+      if (blocker.apply != apply) continue;
+      keys += (keys.empty() ? "" : ", ") + blocker.path + " (" + std::string(blocker.reason) + ")";
+    }
+    return keys;
+  };
+  const std::string restart = list(Apply::kRestart);
+  if (!restart.empty()) return "a restart is needed for " + restart;
+  return "`encore upgrade` is needed for " + list(Apply::kUpgrade) + "; no request fails";
 }
 
 }  // namespace encore::config

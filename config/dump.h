@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "config/key.h"
 
 namespace encore::config {
 
@@ -34,8 +35,17 @@ std::string document_config();
 // The manual page encore.toml(5), in mdoc(7). `date` is its date, as "November 28, 2026".
 std::string config_manual(std::string_view date);
 
-// The keys that differ and that only a restart can change ("cache.shards"). Empty: a reload from
-// `running` to `wanted` is complete.
-std::vector<std::string> reload_blockers(const Config& running, const Config& wanted);
+// A key that differs and that a reload cannot change.
+struct ReloadBlocker {
+  std::string path;  // "cache.shards"
+  Apply apply = Apply::kUpgrade;
+  std::string_view reason;
+};
+
+// Empty: a reload from `running` to `wanted` is complete.
+std::vector<ReloadBlocker> reload_blockers(const Config& running, const Config& wanted);
+
+// Tells how they can be changed, and the reason of each. REQUIRES: there are some.
+std::string blockers_text(const std::vector<ReloadBlocker>& blockers);
 
 }  // namespace encore::config

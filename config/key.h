@@ -40,22 +40,24 @@ struct Range {
   double max = 0;
 };
 
-enum class Apply : std::uint8_t { kReload, kRestart };
+// A change takes effect by a reload, by an upgrade (in which no request fails) or by a new start.
+enum class Apply : std::uint8_t { kReload, kUpgrade, kRestart };
 
 struct Key {
   std::string_view name;
   Kind kind = Kind::kText;
-  std::string_view doc;          // sentences, markdown
-  Range range{};                 // numbers, and the elements of kIntegerList
-  bool zero_is_off = false;      // 0 is accepted below range.min too
-  bool power_of_two = false;     // but for a 0 that is off
-  bool secret = false;           // never printed
-  bool one_will_do = false;      // for a text list: one text stands for a list of it
-  bool number_will_do = false;   // for a text: a whole number stands for its digits
-  bool tables = false;           // for a text list: each is a table, a line "name=value" a key
-  bool required = false;         // in each element of a list: there is no default
-  Apply apply = Apply::kReload;  // when a change takes effect
-  std::string_view accepted{};   // for texts: the form that item_check accepts
+  std::string_view doc;         // sentences, markdown
+  Range range{};                // numbers, and the elements of kIntegerList
+  bool zero_is_off = false;     // 0 is accepted below range.min too
+  bool power_of_two = false;    // but for a 0 that is off
+  bool secret = false;          // never printed
+  bool one_will_do = false;     // for a text list: one text stands for a list of it
+  bool number_will_do = false;  // for a text: a whole number stands for its digits
+  bool tables = false;          // for a text list: each is a table, a line "name=value" a key
+  bool required = false;        // in each element of a list: there is no default
+  Apply apply = Apply::kReload;
+  std::string_view not_reloaded{};  // unless kReload: the reason, a clause
+  std::string_view accepted{};      // for texts: the form that item_check accepts
   std::span<const std::string_view> choices{};
   // For texts and text lists: returns the text in its stored form, or the reason why it is wrong.
   Result<std::string> (*item_check)(std::string_view) = nullptr;

@@ -28,7 +28,8 @@ constexpr std::array kCacheKeys = {
                            .doc = "Parts of the cache, each with a lock and a pair of filters.",
                            .range = {.min = 1, .max = 256},
                            .power_of_two = true,
-                           .apply = Apply::kRestart}),
+                           .apply = Apply::kUpgrade,
+                           .not_reloaded = "each key belongs to a shard"}),
     bound<&Cache::eviction>(
         {.name = "eviction",
          .kind = Kind::kChoice,
@@ -166,8 +167,7 @@ constexpr std::array kCacheKeys = {
         {.name = "purge_at_start",
          .kind = Kind::kBool,
          .doc =
-             "Purge all disks at every start, for sites that are edited while the proxy is down.",
-         .apply = Apply::kRestart}),
+             "Purge all disks at every start, for sites that are edited while the proxy is down."}),
     bound<&Cache::mean_object_bytes>(
         {.name = "mean_object",
          .kind = Kind::kBytes,
@@ -181,19 +181,22 @@ constexpr std::array kCacheKeys = {
                 "rewritten ones count, but never wait. 0: no limit.",
          .range = {.min = 1, .max = static_cast<double>(cache::kWriteRateMax)},
          .zero_is_off = true,
-         .apply = Apply::kRestart}),
+         .apply = Apply::kUpgrade,
+         .not_reloaded = "disks take their rules at the start"}),
     bound<&Cache::disk_reinsert>(
         {.name = "disk_reinsert",
          .kind = Kind::kInteger,
          .doc = "Percent of a reclaimed segment that is rewritten at most, because it was "
                 "requested: more hits for more writes.",
          .range = {.min = 0, .max = cache::kReinsertPercentMax},
-         .apply = Apply::kRestart}),
+         .apply = Apply::kUpgrade,
+         .not_reloaded = "disks take their rules at the start"}),
     bound<&Cache::disk_life_min>({.name = "disk_life_min",
                                   .kind = Kind::kDuration,
                                   .doc = "Do not write objects to disk that expire sooner.",
                                   .range = {.min = 0, .max = 365 * kDay},
-                                  .apply = Apply::kRestart}),
+                                  .apply = Apply::kUpgrade,
+                                  .not_reloaded = "disks take their rules at the start"}),
 };
 
 // More than any device is rated for.
@@ -209,6 +212,7 @@ constexpr std::array kDiskKeys = {
                 "of encore is refused.",
          .required = true,
          .apply = Apply::kRestart,
+         .not_reloaded = "disks are opened at the start",
          .accepted = "a file or directory name",
          .item_check = check_disk_name}),
     bound<&Disk::size_bytes>({.name = "size",
@@ -218,7 +222,8 @@ constexpr std::array kDiskKeys = {
                               .range = {.min = static_cast<double>(cache::kDiskBytesMin),
                                         .max = static_cast<double>(cache::kDiskBytesMax)},
                               .required = true,
-                              .apply = Apply::kRestart}),
+                              .apply = Apply::kRestart,
+                              .not_reloaded = "a disk is resized at a start"}),
     bound<&Disk::segment_bytes>(
         {.name = "segment",
          .kind = Kind::kBytes,
@@ -228,8 +233,7 @@ constexpr std::array kDiskKeys = {
          .range = {.min = static_cast<double>(cache::kSegmentBytesMin),
                    .max = static_cast<double>(cache::kSegmentBytesMax)},
          .zero_is_off = true,
-         .power_of_two = true,
-         .apply = Apply::kRestart}),
+         .power_of_two = true}),
     bound<&Disk::endurance_bytes>(
         {.name = "endurance",
          .kind = Kind::kBytes,

@@ -16,7 +16,8 @@ constexpr std::array kFiltersKeys = {
                               .doc = "Published filters. `changed`: URLs whose content changed in "
                                      "an hour. `resident`: URLs with a stored response.",
                               .range = {.min = 0, .max = 2},
-                              .apply = Apply::kRestart,
+                              .apply = Apply::kUpgrade,
+                              .not_reloaded = "published filters are made at the start",
                               .accepted = "\"changed\", \"resident\"",
                               .item_check = check_published}),
     bound<&Filters::path>(
@@ -37,24 +38,28 @@ constexpr std::array kFiltersKeys = {
          .kind = Kind::kDuration,
          .doc = "How long past hours are kept, rounded up; with `state.directory` over restarts.",
          .range = {.min = kHour, .max = 31 * kDay},
-         .apply = Apply::kRestart}),
+         .apply = Apply::kUpgrade,
+         .not_reloaded = "published filters are made at the start"}),
     bound<&Filters::capacity>({.name = "capacity",
                                .kind = Kind::kInteger,
                                .doc = "Changed URLs per hour at the rate `fpr`. Beyond it the rate "
                                       "is higher, and published.",
                                .range = {.min = 1, .max = 1e8},
-                               .apply = Apply::kRestart}),
+                               .apply = Apply::kUpgrade,
+                               .not_reloaded = "a published filter keeps its size"}),
     bound<&Filters::fpr>({.name = "fpr",
                           .kind = Kind::kReal,
                           .doc = "False-positive rate at `capacity`.",
                           .range = {.min = 1e-9, .max = 0.5},
-                          .apply = Apply::kRestart}),
+                          .apply = Apply::kUpgrade,
+                          .not_reloaded = "a published filter keeps its size"}),
     bound<&Filters::hash>(
         {.name = "hash",
          .kind = Kind::kChoice,
          .doc = "Hash of the URLs, without a seed: `xxh3`, or `sha1-fields20` for simple scripts, "
                 "with at most 2^20 bits (109,000 URLs at 1 %).",
-         .apply = Apply::kRestart,
+         .apply = Apply::kUpgrade,
+         .not_reloaded = "a published filter keeps its hash",
          .choices = kFilterHashes}),
     bound<&Filters::resident_capacity>(
         {.name = "resident_capacity",
@@ -64,7 +69,8 @@ constexpr std::array kFiltersKeys = {
              "one per 16 KiB of `cache.memory`; with `sha1-fields20` set a number from 2 GiB on.",
          .range = {.min = 1, .max = 4e8},
          .zero_is_off = true,
-         .apply = Apply::kRestart}),
+         .apply = Apply::kUpgrade,
+         .not_reloaded = "a published filter keeps its size"}),
     bound<&Filters::squid_digest>(
         {.name = "squid_digest",
          .kind = Kind::kBool,

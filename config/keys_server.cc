@@ -14,7 +14,8 @@ constexpr std::string_view kShareAccepted = "\"1%\" .. \"100%\", or a number, 0 
 constexpr std::array kStateKeys = {
     bound<&State::directory>({.name = "directory",
                               .doc = "Directory of the saved filter. Empty: not saved.",
-                              .apply = Apply::kRestart,
+                              .apply = Apply::kUpgrade,
+                              .not_reloaded = "what it has was read at the start",
                               .accepted = "a directory or \"\"",
                               .item_check = check_file_name}),
     bound<&State::save_interval>({.name = "save_interval",
@@ -30,7 +31,8 @@ constexpr std::array kWorkersKeys = {
                             .doc = "Worker threads. 0: one per core.",
                             .range = {.min = 1, .max = 256},
                             .zero_is_off = true,
-                            .apply = Apply::kRestart}),
+                            .apply = Apply::kUpgrade,
+                            .not_reloaded = "each worker has its own connections"}),
 };
 
 constexpr std::array kAdminKeys = {
@@ -44,14 +46,16 @@ constexpr std::array kAdminKeys = {
                                    "`admin.sock` in that directory is added. Empty: none.",
                             .range = {.min = 0, .max = 8},
                             .one_will_do = true,
-                            .apply = Apply::kRestart,
+                            .apply = Apply::kUpgrade,
+                            .not_reloaded = "its sockets were opened at the start",
                             .accepted = "\"127.0.0.1:3129\", \"[::1]:3129\", \"*:3129\", "
                                         "\"unix:/run/encore-admin.sock\" or \"\"",
                             .item_check = check_parsed<OptionalEndpointText>}),
     bound<&Admin::socket_mode>(
         {.name = "socket_mode",
          .doc = "Permissions of the file of a Unix socket. Users who may write to it may connect.",
-         .apply = Apply::kRestart,
+         .apply = Apply::kUpgrade,
+         .not_reloaded = "its sockets were opened at the start",
          .accepted = "an octal number, as \"0660\"",
          .item_check = check_parsed<SocketModeText>}),
     bound<&Admin::allow_clients>(
@@ -95,7 +99,8 @@ constexpr std::array kLogKeys = {
     bound<&Log::access>({.name = "access",
                          .doc = "Access log: a file, `-` for standard output, empty for none. "
                                 "SIGUSR1 reopens the file.",
-                         .apply = Apply::kRestart,
+                         .apply = Apply::kUpgrade,
+                         .not_reloaded = "the file was opened at the start",
                          .accepted = "a file name, \"-\" or \"\"",
                          .item_check = check_file_name}),
     bound<&Log::format>(
@@ -124,6 +129,7 @@ constexpr std::array kLogKeys = {
         {.name = "decisions",
          .doc = "Journal of every cache decision, for `encore-sim verify`. Empty: none.",
          .apply = Apply::kRestart,
+         .not_reloaded = "the journal is one file from start to end",
          .accepted = "a file name or \"\"",
          .item_check = check_file_name}),
     bound<&Log::level>({.name = "level",

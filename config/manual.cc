@@ -59,8 +59,12 @@ SIGHUP makes a running
 .Xr encore 1
 read the file again, all or nothing.
 A reload that would change a key marked
+.Em upgrade
+or
 .Em restart
-is refused with a message that names the key.
+is refused with a message that names the key and the reason.
+.Ic encore upgrade
+changes the former without a failed request.
 .Sh SECTIONS
 )";
 
@@ -195,6 +199,7 @@ std::string key_text(const Key& key, const void* defaults) {
   std::string text = ".It Cm " + literal(key.name) + "\n" + sentences(key.doc);
   text += filled("Accepted: " + literal(accepted_text(key)) + ".");
   text += default_text(key, defaults);
+  if (key.apply == Apply::kUpgrade) text += ".Em Upgrade .\n";
   if (key.apply == Apply::kRestart) text += ".Em Restart .\n";
   return text;
 }

@@ -229,7 +229,7 @@ Result<ShadowCaches::Prepared> Proxy::prepare_shadows(const config::Config& conf
 Result<void> Proxy::reload(const config::Config& config) {
   const std::uint64_t limit = store_limit(config);
   if (limit > shared_.store->limit_bytes_max()) {
-    return fail("cache.memory this large needs a restart");
+    return fail("`encore upgrade` is needed for a cache.memory this large; no request fails");
   }
   auto plan = listeners_->plan(config);
   if (!plan) return std::unexpected(plan.error());

@@ -488,12 +488,8 @@ Result<void> Server::try_reload() {
   auto wanted = load_();
   if (!wanted) return fail(":\n" + wanted.error().message);
   keep_segments(config(), *wanted);
-  const std::vector<std::string> blockers = config::reload_blockers(config(), *wanted);
-  if (!blockers.empty()) {
-    std::string keys;
-    for (const std::string& key : blockers) keys += (keys.empty() ? "" : ", ") + key;
-    return fail(": a restart is needed for " + keys);
-  }
+  const auto blockers = config::reload_blockers(config(), *wanted);
+  if (!blockers.empty()) return fail(": " + config::blockers_text(blockers));
   const std::optional<Token> before =
       memory_.token() == nullptr ? std::nullopt : std::optional(*memory_.token());
   if (auto read = memory_.read_token(*wanted); !read) return fail(": " + read.error().message);

@@ -116,15 +116,36 @@ TEST_CASE("The whole file that is printed for the defaults is accepted", "[confi
   CHECK(config.has_value());
 }
 
-TEST_CASE("A reload is blocked by what only a restart can change", "[config][reload]") {
+TEST_CASE("A reload is blocked by what an upgrade or a restart changes", "[config][reload]") {
   const Config running = with({});
   CHECK(reload_blockers(running, running).empty());
   CHECK(
       reload_blockers(running, with({"log.level=debug", "admission.fpr=0.1", "cache.eviction=lru"}))
           .empty());
-  CHECK(reload_blockers(
-            running, with({"cache.shards=8", "workers.count=9", "listen.1.address=127.0.0.1:1"})) ==
-        std::vector<std::string>{"cache.shards", "workers.count"});
+  const auto blockers = reload_blockers(
+      running, with({"cache.shards=8", "workers.count=9", "listen.1.address=127.0.0.1:1"}));
+  REQUIRE(blockers.size() == 2);
+  CHECK(blockers[0].path == "cache.shards");
+  CHECK(blockers[1].path == "workers.count");
+  CHECK(blockers_text(blockers) ==
+        "`encore upgrade` is needed for cache.shards (each key belongs to a shard), workers.count "
+        "(each worker has its own connections); no request fails");
+  const auto both = reload_blockers(running, with({"cache.shards=8", "log.decisions=j"}));
+  CHECK(blockers_text(both) ==
+        "a restart is needed for log.decisions (the journal is one file from start to end)");
+}
+
+TEST_CASE("Each key that a reload cannot change says why, and at most three take a restart",
+          "[config][reload]") {
+  std::vector<std::string> restart;
+  for (const auto& section : schema()) {
+    for (const auto& key : section.keys) {
+      CAPTURE(section.name, key.name);
+      CHECK((key.apply == Apply::kReload) == key.not_reloaded.empty());
+      if (key.apply == Apply::kRestart) restart.emplace_back(key.name);
+    }
+  }
+  CHECK(restart == std::vector<std::string>{"path", "size", "decisions"});
 }
 
 TEST_CASE("The nearest word is found within a third of its letters", "[config][text]") {

@@ -209,7 +209,8 @@ class Lifecycle(HalfwayCase):
     def test_a_reload_to_more_memory_than_can_be_addressed_is_refused(self):
         encore = self.encore()
         self.reload_memory(encore, "1TiB")
-        eventually(lambda: "cache.memory this large needs a restart" in encore.output(), "the refusal is told")
+        refusal = "`encore upgrade` is needed for a cache.memory this large"
+        eventually(lambda: refusal in encore.output(), "the refusal is told")
         self.assertEqual(64 << 20, encore.metrics()["encore_cache_capacity_bytes"])
 
     @staticmethod
@@ -242,7 +243,7 @@ class Lifecycle(HalfwayCase):
         encore.sections["log"]["access"] = str(self.directory / "other.log")
         encore.write_config()
         encore.signal(signal.SIGHUP)
-        eventually(lambda: "restart is needed for log.access" in encore.output(), "it is named")
+        eventually(lambda: "`encore upgrade` is needed for log.access" in encore.output(), "it is named")
         self.assertEqual(403, self.connect(encore, origin))
         self.assertEqual(1, encore.stats()["reload_failures"])
 

@@ -1,18 +1,33 @@
 """Replacing the process of a proxy with a disk: what was stored is found, no purge is undone, one
 process writes at a time, and either may be killed at any step."""
 
+import http.client
+import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import unittest
 
 from client import Client, field, get
-from harness import eventually, need_program, sanitized
+from harness import DEADLINE, eventually, need_program, sanitized
+from operate import Operator
 from test_disk_tier import DiskCase, content
 from upgrading import Load, UpgradingEncore, one_shot
 
 UPGRADES = 2 if sanitized() else 5
+
+
+def keys_marked(word):
+    """{"SECTION.KEY"} of what docs/CONFIG.md marks with *WORD.*"""
+    keys, section = set(), ""
+    for line in (pathlib.Path(__file__).parents[2] / "docs" / "CONFIG.md").read_text().splitlines():
+        if head := re.match(r"## \[+(\w+)\]+$", line):
+            section = head[1]
+        elif key := re.match(rf"- \*\*`(\w+)`\*\* .*\*{word}\.\*$", line):
+            keys.add(f"{section}.{key[1]}")
+    return keys
 
 
 class DiskUpgradeCase(DiskCase):
@@ -138,6 +153,61 @@ class DiskUpgrade(DiskUpgradeCase):
         self.proxy.write_config()
         self.proxy.upgrade()
         self.finish()
+
+
+class EachKey(DiskUpgradeCase):
+    def test_those_that_a_reload_cannot_change_an_upgrade_does(self):
+        state, more = self.directory / "state", self.directory / "more"
+        more.mkdir()
+        self.start_proxy(state={"directory": str(state)}, filters={"publish": ["changed"]})
+        proxy = self.proxy
+        changes = {
+            "cache.shards": 8,
+            "cache.disk_write_rate": "1GiB",
+            "cache.disk_reinsert": 20,
+            "cache.disk_life_min": "2m",
+            "state.directory": str(more),
+            "workers.count": 1,
+            "admin.address": [proxy.sections["admin"]["address"], f"unix:{self.directory}/second.sock"],
+            "admin.socket_mode": "0600",
+            "filters.publish": ["changed", "resident"],
+            "filters.keep": "3h",
+            "filters.capacity": 2000,
+            "filters.fpr": 0.02,
+            "filters.hash": "sha1-fields20",
+            "filters.resident_capacity": 1000,
+            "log.access": str(self.directory / "second.log"),
+        }
+        self.assertEqual(keys_marked("Upgrade"), set(changes))
+        self.store(["/kept-20000"])
+        for number, (name, value) in enumerate(changes.items()):
+            with self.subTest(name):
+                section, key = name.split(".")
+                proxy.sections.setdefault(section, {})[key] = value
+                proxy.write_config()
+                self.assertIn(f"`encore upgrade` is needed for {name} (", self.reload_refused())
+                proxy.upgrade()
+                operator = Operator(self, proxy.program, "--config", proxy.config_path)
+                shown = operator.run("config", "get", name).out
+                self.assertEqual(json.dumps(value) if isinstance(value, list) else str(value),
+                                 shown.rstrip())
+                before = dict(self.asked)
+                self.assertTrue(self.is_hit("/kept-20000"))
+                self.assertEqual(before, self.asked, "nothing is asked for again")
+                self.ask(f"/new-{number}-20000")
+                self.assertEqual(0, proxy.exit_code(proxy.replaced[-1]))
+        eventually(lambda: "/new-14-20000" in (self.directory / "second.log").read_text(),
+                   "the second log is written")
+        self.finish()
+
+    def reload_refused(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.proxy.admin_port, timeout=DEADLINE)
+        connection.request("POST", "/reload")
+        response = connection.getresponse()
+        text = response.read().decode()
+        connection.close()
+        self.assertEqual(409, response.status, text)
+        return text
 
 
 class Killed(DiskUpgradeCase):

@@ -110,7 +110,7 @@ class Reload(Operated):
         encore.sections["workers"]["count"] = 1
         encore.write_config()
         refused = self.operator(encore).run("reload", status=REFUSED)
-        self.assertIn("nothing has changed: a restart is needed for workers.count", refused.err)
+        self.assertIn("nothing has changed: `encore upgrade` is needed for workers.count", refused.err)
         encore.config_path.write_text("cache.memroy = 1\n")
         # The command cannot read it either, but may ask the proxy that has it.
         self.assertIn("did you mean \"memory\"?", self.operator(encore).run("reload", status=USAGE).err)

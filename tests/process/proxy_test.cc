@@ -147,7 +147,8 @@ TEST_CASE("a reload that cannot be taken over changes nothing", "[process][proxy
   more.cache.collapse = !before.cache.collapse;
   const auto refused = site.proxy().reload(more);
   REQUIRE_FALSE(refused.has_value());
-  CHECK(refused.error().message == "cache.memory this large needs a restart");
+  CHECK(refused.error().message ==
+        "`encore upgrade` is needed for a cache.memory this large; no request fails");
   CHECK(site.proxy().config() == before);
 
   config::Config unreadable = before;
