@@ -366,7 +366,7 @@ bool Stream::read_once() {
   }
   bytes_read_ += bytes;
   last_read_bytes_ = static_cast<std::uint32_t>(bytes);
-  if (bytes >= kMuchBytes) loop_.shares().count_read(bytes, cost(tls_));
+  if (bytes >= kMuchBytes) loop_.shares().count_read(*this, bytes, cost(tls_));
   last_activity_ = loop_.now();
   if (kept_ == nullptr) return deliver(target.first(bytes));
   kept_->grow(bytes);
@@ -434,7 +434,7 @@ WriteResult Stream::taken(std::size_t bytes, std::size_t asked) {
   if (owed_ == Owed::kSent) set_awaits_sent(false);
   if (bytes > 0) {
     bytes_written_ += bytes;
-    loop_.shares().count_written(bytes, cost(tls_));
+    loop_.shares().count_written(*this, bytes, cost(tls_));
     last_activity_ = loop_.now();
   }
   owed_ = bytes < asked ? Owed::kRoom : Owed::kNothing;

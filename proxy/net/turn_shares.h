@@ -1,6 +1,6 @@
 // TurnShares: divides a loop's turn among the connections that have much to move. Those that do not
-// get their share wait in a queue; the one that has waited for longest goes first, in the next turn
-// before all that come later. The more of them wait, the smaller is the share of each.
+// get their share wait in a queue. The one that had its last share longest ago goes first; who had
+// none lately goes behind all that wait. The more of them wait, the smaller is the share of each.
 //
 // A turn is bounded so that a request for something small, which waits for nobody, waits for a
 // millisecond at most. Reads no clock: bytes stand for time. Confined to its loop's thread. Why a
@@ -33,11 +33,15 @@ class TurnShares {
   TurnShares& operator=(const TurnShares&) = delete;
 
   void begin_turn() { moved_ = 0; }
-  // Counts bytes of this turn; `cost` is 1 or kTlsCost.
-  void count_read(std::size_t bytes, std::uint64_t cost) { moved_ += bytes * cost; }
-  void count_written(std::size_t bytes, std::uint64_t cost) {
+  // Counts bytes of this turn, moved by the connection of the node; `cost` is 1 or kTlsCost.
+  void count_read(DeferredNode& node, std::size_t bytes, std::uint64_t cost) {
+    moved_ += bytes * cost;
+    node.served = ++number_;
+  }
+  void count_written(DeferredNode& node, std::size_t bytes, std::uint64_t cost) {
     moved_ += bytes * cost;
     served_ += bytes;
+    node.served = ++number_;
   }
 
   // Returns how many bytes the caller may write or read now. While one of the queue is called that
@@ -49,12 +53,8 @@ class TurnShares {
   // The share of each of `waiting` connections. REQUIRES: waiting > 0.
   static std::size_t share_of(std::size_t waiting);
 
-  // Puts a node at the end of the queue. REQUIRES: not linked.
-  void wait(DeferredNode& node, void (*call)(DeferredNode& node)) {
-    queue_.push_back(node, call);
-    node.waits_for_share = true;
-    ++waiting_;
-  }
+  // Puts a node into the queue. REQUIRES: not linked.
+  void wait(DeferredNode& node, void (*call)(DeferredNode& node));
   // REQUIRES: the node waits here.
   void leave(DeferredNode& node) {
     ENCORE_CHECK(node.waits_for_share && waiting_ != 0, "who leaves the queue stands in it");
@@ -76,8 +76,10 @@ class TurnShares {
   DeferredList queue_;
   std::size_t waiting_ = 0;
   std::uint64_t moved_ = 0;  // in this turn, weighted by cost
-  std::size_t share_ = 0;    // share of each connection that is served in this turn
-  std::size_t served_ = 0;   // written of it by the one that is called
+  // That of the last share. No node of the beginning has had one lately.
+  std::uint32_t number_ = 1U << 31U;
+  std::size_t share_ = 0;   // share of each connection that is served in this turn
+  std::size_t served_ = 0;  // written of it by the one that is called
   bool is_serving_ = false;
 };
 

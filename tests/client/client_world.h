@@ -163,16 +163,18 @@ class Client {
     socket_ = std::move(pair.far);
     start(std::move(pair.near), pair.far_address);
   }
-  // The kernel holds little of what it is sent, and makes room as it reads; no reset is seen.
-  struct Narrow {};
-  Client(ClientWorld& world, Narrow) : world_(world) {
-    constexpr int kBufferBytes = 4096;
+  // The kernel holds this much of what it is sent, whatever time passes, and makes room as it
+  // reads; no reset is seen.
+  struct Narrow {
+    int kernel_bytes = 4096;
+  };
+  Client(ClientWorld& world, Narrow narrow) : world_(world) {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
     socket_ = net::Socket(ends[1]);
     net::Socket near(ends[0]);
-    REQUIRE(::setsockopt(near.get(), SOL_SOCKET, SO_SNDBUF, &kBufferBytes, sizeof kBufferBytes) ==
-            0);
+    REQUIRE(::setsockopt(near.get(), SOL_SOCKET, SO_SNDBUF, &narrow.kernel_bytes,
+                         sizeof narrow.kernel_bytes) == 0);
     start(std::move(near), net::Address::loopback_v4(1));
   }
   // Its kernel takes little of what it is sent, and ours no more than `unsent_bytes` beyond that.

@@ -190,7 +190,8 @@ TEST_CASE(
   if (others_wait) {
     other.emplace(*wide.loop);
   } else {
-    wide.loop->shares().count_read(net::TurnShares::kTurnBytes, 1);
+    net::DeferredNode reader;
+    wide.loop->shares().count_read(reader, net::TurnShares::kTurnBytes, 1);
   }
   CHECK(fixture.writer.pump(*wide.stream) == (is_much ? Status::kMore : Status::kDone));
   CHECK((fixture.writer.sent_bytes() == 0) == is_much);

@@ -26,12 +26,14 @@ struct Writer : DeferredNode {
     if (!waits_for_share) go();
   }
   void go() {
-    const std::size_t allowed = shares.allowance();
+    const std::size_t allowed = std::min(shares.allowance(), room);
     if (allowed != 0) {
       order.push_back(name);
-      shares.count_written(allowed, cost);
+      shares.count_written(*this, allowed, cost);
       written += allowed;
     }
+    // Its socket is full until its client has read.
+    if (allowed == room) return;
     shares.wait(*this, [](DeferredNode& node) { static_cast<Writer&>(node).go(); });
   }
 
@@ -39,6 +41,7 @@ struct Writer : DeferredNode {
   std::vector<char>& order;
   char name;
   std::uint64_t cost = 1;
+  std::size_t room = SIZE_MAX;  // bytes that its socket takes at each event
   std::uint64_t written = 0;
 };
 
@@ -99,6 +102,20 @@ TEST_CASE("after each turn all have written the same but for two shares, however
   for (const auto& writer : f.writers) CHECK(writer->written > 0);
 }
 
+TEST_CASE("those whose sockets are full before they have their share take turns, too",
+          "[net][shares]") {
+  // The clients of the first read first, so that their events are always the first ones.
+  const auto count = GENERATE(std::size_t{2}, std::size_t{24}, std::size_t{64}, std::size_t{256});
+  const auto room = GENERATE(std::size_t{16} << 10, std::size_t{100} << 10, std::size_t{256} << 10);
+  CAPTURE(count, room);
+  Fixture f(count);
+  for (const auto& writer : f.writers) writer->room = room;
+  for (int turn = 0; turn < 400; ++turn) {
+    f.turn();
+    REQUIRE(f.spread() <= 2 * room);
+  }
+}
+
 TEST_CASE("a newcomer stands behind all that wait", "[net][shares]") {
   Fixture f(8);
   f.turn();
@@ -136,7 +153,8 @@ TEST_CASE("those that wait have a part of each turn, whatever the others move in
   f.turn();
   f.order.clear();
   f.shares.begin_turn();
-  f.shares.count_read(10 * TurnShares::kTurnBytes, 1);
+  DeferredNode reader;
+  f.shares.count_read(reader, 10 * TurnShares::kTurnBytes, 1);
   f.shares.serve();
   CHECK_FALSE(f.order.empty());
 }
