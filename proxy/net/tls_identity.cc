@@ -108,6 +108,7 @@ Result<TlsIdentity> TlsIdentity::load(const Files& files, WallTime now) {
     (void)(*read)[i].release();
   }
   identity.names = names_of(identity.certificate.get());
+  identity.not_before = time_of(X509_get0_notBefore(identity.certificate.get()));
   identity.not_after = time_of(X509_get0_notAfter(identity.certificate.get()));
   if (!files.ocsp.empty()) {
     if (auto stapled = read_staple(files.ocsp, now, identity); !stapled) {

@@ -29,6 +29,7 @@ struct TlsIdentity {
   OpenSsl<EVP_PKEY> key;
   int key_type = 0;                // EVP_PKEY_base_id
   std::vector<std::string> names;  // lower case, as the certificate has them: also "*.example.com"
+  WallTime not_before{};
   WallTime not_after{};
   std::string staple;       // DER; empty: none
   WallTime staple_until{};  // shown no longer

@@ -265,8 +265,10 @@ TlsServer::TlsServer(const Options& options, std::vector<TlsIdentity> identities
       alpn_(wire_format(options.alpn)),
       refuse_unknown_name_(options.refuse_unknown_name) {
   for (const TlsIdentity& each : identities_) {
-    certificates_.push_back(
-        {.file = each.certificate_file, .names = each.names, .not_after = each.not_after});
+    certificates_.push_back({.file = each.certificate_file,
+                             .names = each.names,
+                             .not_before = each.not_before,
+                             .not_after = each.not_after});
   }
 }
 

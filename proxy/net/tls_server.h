@@ -54,6 +54,7 @@ class TlsServer : public std::enable_shared_from_this<TlsServer> {
   struct Certificate {
     std::string file;
     std::vector<std::string> names;  // lower case
+    WallTime not_before{};
     WallTime not_after{};
   };
 

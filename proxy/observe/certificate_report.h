@@ -12,6 +12,7 @@ struct CertificateReport {
   std::string file;
   std::string names;  // separated by blanks
   Nanoseconds left{};
+  Nanoseconds life{};  // from its first day to its last
 };
 
 }  // namespace encore::server

@@ -130,15 +130,22 @@ void write_filter(MetricsWriter& out, const cache::AdmissionStatistics& admissio
 double seconds_of(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 void write_certificates(MetricsWriter& out, std::span<const CertificateReport> certificates) {
-  constexpr std::string_view kName = "tls_certificate_expiry_seconds";
   if (certificates.empty()) return;
-  out.family(kName, "gauge", "Remaining validity of a certificate for clients; negative: expired.");
-  for (const CertificateReport& each : certificates) {
-    out.sample(kName,
-               fmt::format("listener=\"{}\",names=\"{}\",file=\"{}\"", label_value(each.listener),
-                           label_value(each.names), label_value(each.file)),
-               std::floor(seconds_of(each.left)));
-  }
+  const auto write = [&](std::string_view name, std::string_view help,
+                         Nanoseconds CertificateReport::* time) {
+    out.family(name, "gauge", help);
+    for (const CertificateReport& each : certificates) {
+      out.sample(name,
+                 fmt::format("listener=\"{}\",names=\"{}\",file=\"{}\"", label_value(each.listener),
+                             label_value(each.names), label_value(each.file)),
+                 std::floor(seconds_of(each.*time)));
+    }
+  };
+  write("tls_certificate_expiry_seconds",
+        "Remaining validity of a certificate for clients; negative: expired.",
+        &CertificateReport::left);
+  write("tls_certificate_lifetime_seconds", "Whole validity of a certificate for clients.",
+        &CertificateReport::life);
 }
 
 Json certificates_json(std::span<const CertificateReport> certificates) {

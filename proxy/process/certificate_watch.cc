@@ -8,13 +8,13 @@ void CertificateWatch::begin(const Runtime& runtime, MonotonicTime now) {
   looked_ = now;
   for (const CertificateReport& each :
        known_certificates(runtime.config, runtime.tls, wall_now())) {
-    if (each.left >= kRenewalDue) continue;
+    if (!is_renewal_due(each)) continue;
     log::warn("listen {}: {}", each.listener, renewal_text(each));
   }
   if (runtime.interception == nullptr) return;
   const CertificateReport authority =
       authority_report(runtime.config.intercept, *runtime.interception, wall_now());
-  if (authority.left < kRenewalDue) log::warn("{}", renewal_text(authority));
+  if (is_renewal_due(authority)) log::warn("{}", renewal_text(authority));
 }
 
 }  // namespace encore::server

@@ -106,7 +106,7 @@ class Checker {
     if (interception && *interception != nullptr) {
       const CertificateReport report =
           authority_report(config_.intercept, **interception, wall_now());
-      if (report.left < kRenewalDue) result_.notes.push_back(renewal_text(report));
+      if (is_renewal_due(report)) result_.notes.push_back(renewal_text(report));
     }
     check_error_pages();
     // Everything else that follows from the config.
@@ -222,7 +222,7 @@ class Checker {
       add(section + ".tls", server);
       if (!server) continue;
       for (const CertificateReport& each : TlsListeners::reports(listen, **server, wall_now())) {
-        if (each.left < kRenewalDue) {
+        if (is_renewal_due(each)) {
           result_.notes.push_back("listen " + each.listener + ": " + renewal_text(each));
         }
       }

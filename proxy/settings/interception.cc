@@ -172,7 +172,8 @@ CertificateReport authority_report(const config::Intercept& intercept,
   return {.listener = {},
           .file = intercept.ca_certificate,
           .names = "intercept.hosts",
-          .left = interception.authority().not_after() - now};
+          .left = interception.authority().not_after() - now,
+          .life = interception.authority().not_after() - interception.authority().not_before()};
 }
 
 }  // namespace encore::server

@@ -80,6 +80,7 @@ std::vector<CertificateReport> TlsListeners::reports(const config::Listen& liste
     report.listener = listen.address.text();
     report.file = each.file;
     report.left = each.not_after - now;
+    report.life = each.not_after - each.not_before;
     for (const std::string& name : each.names) {
       report.names += (report.names.empty() ? "" : " ") + name;
     }
@@ -97,6 +98,12 @@ std::vector<CertificateReport> known_certificates(const config::Config& config,
     }
   }
   return known;
+}
+
+bool is_renewal_due(const CertificateReport& certificate) {
+  constexpr int kShareOfLife = 3;
+  constexpr Nanoseconds kMonth = std::chrono::hours(30 * 24);
+  return certificate.left < std::min(certificate.life / kShareOfLife, kMonth);
 }
 
 std::string renewal_text(const CertificateReport& certificate) {

@@ -47,8 +47,8 @@ class TlsListeners {
 // Reports of all, in the order of the config.
 std::vector<CertificateReport> known_certificates(const config::Config& config,
                                                   const TlsListeners& listeners, WallTime now);
-// One that has no more time than this is to be renewed.
-inline constexpr Nanoseconds kRenewalDue = std::chrono::hours(21 * 24);
+// True if less than a third of its life is left (of 6 days 2), and less than 30 days.
+bool is_renewal_due(const CertificateReport& certificate);
 // The text "... of "a.pem" for a.example ends in 3 days", without its listener.
 std::string renewal_text(const CertificateReport& certificate);
 

@@ -424,17 +424,21 @@ class Faults(TlsCase):
 
     def test_a_certificate_that_ends_soon_is_warned_of_and_measured(self):
         long = self.authority.pair("*.long.example", days=60)
-        self.serve([self.pair, long])
+        end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=47.5)
+        soon = self.authority.pair("soon.example", end=end)
+        self.serve([self.pair, long, soon])
         found = {name: value for name, value in self.proxy.metrics().items()
                  if name.startswith("encore_tls_certificate_expiry_seconds")}
-        self.assertEqual(2, len(found))
+        self.assertEqual(3, len(found))
         for name, value in found.items():
             self.assertIn(f'listener="127.0.0.1:{self.port}"', name)
             days = 60 if 'names="*.long.example"' in name else 2
             self.assertGreater(value, (days - 1) * 86400)
             self.assertLessEqual(value, days * 86400)
         said = self.proxy.output()
-        self.assertIn("for www.example ends in 47 hours", said)
+        self.assertIn("for soon.example ends in 47 hours", said)
+        # Its life of two days has just begun: it is not to be renewed yet.
+        self.assertNotIn("www.example ends", said)
         self.assertNotIn("long.example", said)
 
 
