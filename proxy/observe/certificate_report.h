@@ -12,7 +12,8 @@ struct CertificateReport {
   std::string file;
   std::string names;  // separated by blanks
   Nanoseconds left{};
-  Nanoseconds life{};  // from its first day to its last
+  Nanoseconds
+      life{};  // from its first day to its last; 0: that of an authority, which does not count
 };
 
 }  // namespace encore::server

@@ -173,7 +173,7 @@ CertificateReport authority_report(const config::Intercept& intercept,
           .file = intercept.ca_certificate,
           .names = "intercept.hosts",
           .left = interception.authority().not_after() - now,
-          .life = interception.authority().not_after() - interception.authority().not_before()};
+          .life = {}};
 }
 
 }  // namespace encore::server

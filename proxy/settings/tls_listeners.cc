@@ -103,7 +103,8 @@ std::vector<CertificateReport> known_certificates(const config::Config& config,
 bool is_renewal_due(const CertificateReport& certificate) {
   constexpr int kShareOfLife = 3;
   constexpr Nanoseconds kMonth = std::chrono::hours(30 * 24);
-  return certificate.left < std::min(certificate.life / kShareOfLife, kMonth);
+  if (certificate.left >= kMonth) return false;
+  return certificate.life.count() == 0 || certificate.left < certificate.life / kShareOfLife;
 }
 
 std::string renewal_text(const CertificateReport& certificate) {

@@ -47,7 +47,8 @@ class TlsListeners {
 // Reports of all, in the order of the config.
 std::vector<CertificateReport> known_certificates(const config::Config& config,
                                                   const TlsListeners& listeners, WallTime now);
-// True if less than a third of its life is left (of 6 days 2), and less than 30 days.
+// True if less than 30 days are left, and less than a third of its life (of 6 days 2). Clients have
+// to be given a new authority, so that of one the 30 days alone count.
 bool is_renewal_due(const CertificateReport& certificate);
 // The text "... of "a.pem" for a.example ends in 3 days", without its listener.
 std::string renewal_text(const CertificateReport& certificate);
