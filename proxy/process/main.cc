@@ -122,7 +122,7 @@ encore::Result<std::optional<AdoptFrom>> read_neighbour(const std::optional<std:
                  .token_file = token_file.empty() ? config.admin.token_file : token_file};
   if (from.token_file.empty()) {
     return encore::fail(
-        "--adopt-from needs the neighbour's token: --adopt-token-file or "
+        "--adopt-from needs the token of the other proxy: --adopt-token-file or "
         "admin.token_file");
   }
   return from;
