@@ -3,8 +3,9 @@
 namespace encore::net {
 namespace {
 
-// So many shares ago is lately: a turn has up to 512 of them.
-constexpr std::uint32_t kLately = 1024;
+// So many numbers ago is lately. A small write has a number, too: of one turn that may be
+// thousands.
+constexpr std::uint32_t kLately = 1U << 20U;
 // The queue is in order but for what came in this turn, in the order in which the kernel tells of
 // it. So many places a node may go forward: its cost is bounded where thousands wait.
 constexpr int kPlacesMax = 64;
