@@ -187,24 +187,43 @@ void tell_old_process(std::optional<encore::upgrade::Channel>& channel,
   (void)channel->send(message);
 }
 
-void add_sources(CLI::App& app, encore::config::Sources& sources) {
-  app.add_option("--config", sources.path,
+// What the command line of a proxy can say; those of the commands are their own.
+struct Options {
+  encore::config::Sources sources;
+  bool check = false;
+  bool dump = false;
+  std::optional<std::string> adopt_url;
+  std::string adopt_token_file;
+  bool clear_disks = false;
+  encore::server::Explained asked;  // by --url
+};
+
+// The options stay with the caller, for as long as the application.
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("--config", options.sources.path,
                  "Configuration file (TOML); default: none, all keys have their defaults")
       ->type_name("FILE");
-  app.add_option("--set", sources.sets, "Override a key of the file; may be repeated")
+  app.add_option("--set", options.sources.sets, "Override a key of the file; may be repeated")
       ->type_name("section.key=value")
       ->take_all()
       ->allow_extra_args(false);
-}
-
-void add_adoption(CLI::App& app, std::optional<std::string>& url, std::string& token_file) {
+  app.add_flag("--check-config", options.check,
+               "Check the configuration, print the derived values, and exit");
   app.add_option(
-         "--adopt-from", url,
+         "--adopt-from", options.adopt_url,
          "Import the admission filter of another node (its admin URL) before serving; warn on "
          "failure")
       ->type_name("URL");
-  app.add_option("--adopt-token-file", token_file, "Token of that node; default: admin.token_file")
+  app.add_option("--adopt-token-file", options.adopt_token_file,
+                 "Token of that node; default: admin.token_file")
       ->type_name("FILE");
+  app.add_flag("--clear-disk", options.clear_disks,
+               "Reinitialise all configured disks. Deletes their contents.");
+  app.add_flag("--dump-config", options.dump,
+               "Print the whole configuration in force as TOML, and exit");
+  app.add_option("--url", options.asked.url,
+                 "With --check-config: print the rule that applies to this URL, and its effect")
+      ->type_name("URL");
 }
 
 int run(const encore::config::Sources& sources, const encore::config::Config& config,
@@ -223,6 +242,42 @@ int run(const encore::config::Sources& sources, const encore::config::Config& co
   return 0;
 }
 
+// Checks or prints the configuration, or runs the proxy. The exit status.
+int check_or_run(const Options& options, encore::upgrade::Program program,
+                 std::optional<encore::upgrade::Channel> channel) {
+  encore::config::Places places;
+  const auto config = encore::config::load_config(options.sources, &places);
+  if (!config) {
+    std::fprintf(stderr, "%s\n", config.error().message.c_str());
+    tell_old_process(channel, config.error());
+    return kExitUsage;
+  }
+  const auto adopt_from = read_neighbour(options.adopt_url, options.adopt_token_file, *config);
+  if (!adopt_from && !options.dump) {
+    std::fprintf(stderr, "encore: %s\n", adopt_from.error().message.c_str());
+    return kExitUsage;
+  }
+  const encore::server::Explained& asked = options.asked;
+  if (options.check) {
+    const int status = std::max(check_config(*config, places), check_token(*adopt_from));
+    return asked.url.empty() ? status : std::max(status, show_explained(*config, asked));
+  }
+  if (!asked.url.empty()) {
+    std::fprintf(stderr, "encore: --url goes with --check-config\n");
+    return kExitUsage;
+  }
+  if (options.dump) {
+    std::fputs(encore::config::dump_config(*config).c_str(), stdout);
+    return 0;
+  }
+  return run(options.sources, *config,
+             {.adopt_from = *adopt_from,
+              .clear_disks = options.clear_disks,
+              .succession = {.channel = std::move(channel),
+                             .program = std::move(program),
+                             .manager = encore::upgrade::ServiceManager::of_environment()}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -238,23 +293,8 @@ int main(int argc, char** argv) {
   std::optional<encore::upgrade::Channel> channel = encore::upgrade::take_inherited();
   CLI::App app("Encore: a caching HTTP proxy that stores an object on its second request.",
                "encore");
-  encore::config::Sources sources;
-  bool check = false;
-  bool dump = false;
-  add_sources(app, sources);
-  app.add_flag("--check-config", check,
-               "Check the configuration, print the derived values, and exit");
-  std::optional<std::string> adopt_url;
-  std::string adopt_token_file;
-  add_adoption(app, adopt_url, adopt_token_file);
-  bool clear_disks = false;
-  app.add_flag("--clear-disk", clear_disks,
-               "Reinitialise all configured disks. Deletes their contents.");
-  app.add_flag("--dump-config", dump, "Print the whole configuration in force as TOML, and exit");
-  encore::server::Explained asked;  // by --url
-  app.add_option("--url", asked.url,
-                 "With --check-config: print the rule that applies to this URL, and its effect")
-      ->type_name("URL");
+  Options options;
+  add_options(app, options);
   const encore::cli::OperatorCommands commands(app);
   add_others(app);
   app.set_version_flag("--version", "encore " ENCORE_VERSION);
@@ -268,36 +308,8 @@ int main(int argc, char** argv) {
     return kExitUsage;
   }
   if (const int status = check_others(app); status != 0) return status;
-  if (commands.is_given() && !check && !dump) return operate(commands, sources);
-
-  encore::config::Places places;
-  const auto config = encore::config::load_config(sources, &places);
-  if (!config) {
-    std::fprintf(stderr, "%s\n", config.error().message.c_str());
-    tell_old_process(channel, config.error());
-    return kExitUsage;
+  if (commands.is_given() && !options.check && !options.dump) {
+    return operate(commands, options.sources);
   }
-  const auto adopt_from = read_neighbour(adopt_url, adopt_token_file, *config);
-  if (!adopt_from && !dump) {
-    std::fprintf(stderr, "encore: %s\n", adopt_from.error().message.c_str());
-    return kExitUsage;
-  }
-  if (check) {
-    const int status = std::max(check_config(*config, places), check_token(*adopt_from));
-    return asked.url.empty() ? status : std::max(status, show_explained(*config, asked));
-  }
-  if (!asked.url.empty()) {
-    std::fprintf(stderr, "encore: --url goes with --check-config\n");
-    return kExitUsage;
-  }
-  if (dump) {
-    std::fputs(encore::config::dump_config(*config).c_str(), stdout);
-    return 0;
-  }
-  return run(sources, *config,
-             {.adopt_from = *adopt_from,
-              .clear_disks = clear_disks,
-              .succession = {.channel = std::move(channel),
-                             .program = std::move(program),
-                             .manager = encore::upgrade::ServiceManager::of_environment()}});
+  return check_or_run(options, std::move(program), std::move(channel));
 }
