@@ -164,9 +164,14 @@ void Http2Connection::flush() {
   }
   move_gauge(services_.stats.http2_streams_open, told_streams_, session_.stream_count());
   works_.for_each([](Http2Work& work) { work.account_held(); });
+  const bool is_over = session_.is_finished() && works_.empty();
+  // A client that reads opens windows. To a closed socket they are a reason for a reset, and what
+  // the kernel has not sent is lost by it.
+  if (is_over && !session_.is_ended() && !has_peer_ended_) awaits_delivery_ = true;
   if (awaits_delivery_ && !is_blocked_) {
     switch (stream_->await_sent()) {
       case net::Stream::Sent::kAll:
+        if (is_over) return close(How::kGracefully);
         on_writable(*stream_);
         return;
       case net::Stream::Sent::kNotYet:
@@ -175,7 +180,7 @@ void Http2Connection::flush() {
         return close(How::kByReset, {.detail = "reset"});
     }
   }
-  if (session_.is_finished() && works_.empty()) return close(How::kGracefully);
+  if (is_over && !awaits_delivery_) return close(How::kGracefully);
   // Bytes of a client that takes nothing wait.
   if (was_paused && !session_.is_paused()) stream_->resume_reading();
 }
@@ -428,7 +433,7 @@ void Http2Connection::cut_revoked(const ClientGone& why) {
 }
 
 bool Http2Connection::may_be_given_up() const {
-  return !is_closed_ && is_idle() && stream_->kept_bytes() == 0;
+  return !is_closed_ && is_idle() && !awaits_delivery_ && stream_->kept_bytes() == 0;
 }
 
 void Http2Connection::look_at_reader(MonotonicTime now) {

@@ -123,7 +123,7 @@ class Http2Connection final : public ClientConnection,
   bool is_blocked_ = false;
   bool is_revoked_ = false;  // its client; streams may be by themselves
   bool has_peer_ended_ = false;
-  bool awaits_delivery_ = false;  // a response has been written that has not left
+  bool awaits_delivery_ = false;  // something has been written that has not left
   net::Quiet quiet_;              // in a drain
 };
 

@@ -243,5 +243,30 @@ TEST_CASE("a drain tells the client, lets streams end, and closes", "[client][ht
   CHECK(client.content(1) == "late");
 }
 
+// It opens windows while it reads: a closed socket would answer with a reset, and drop the rest.
+TEST_CASE("a connection that is over is closed when its client has been sent all",
+          "[client][http2]") {
+  ClientWorld world;
+  const std::string body = letters(60'000);
+  store(world, "/hit", body);
+  Http2Client client(world, Client::Shallow{1 << 20});
+  client.greet(setting(h2::Setting::kInitialWindowSize, kWide) + window(0, kWide));
+  client.reads = false;
+  const std::uint64_t before = world.records();
+  client.ask(1, "/hit");
+  world.run_until([&] { return world.records() == before + 1; });
+  client.connection().drain();
+  world.run_turns(3);
+  client.say(frame(h2::FrameType::kPing, h2::kFlagAck, 0, h2::kDrainPing));
+  world.run_turns(20);
+  REQUIRE(world.world.stats.http2_open.get() == 1);
+  CHECK(client.connection().stream().bytes_unsent() > 0);
+  CHECK_FALSE(client.connection().may_be_given_up());
+  client.reads = true;
+  world.run_until([&] { return client.is_over(); });
+  CHECK(client.content(1) == body);
+  CHECK(world.world.stats.http2_open.get() == 0);
+}
+
 }  // namespace
 }  // namespace encore::server
