@@ -136,6 +136,8 @@ void Held::look_at_readers() const {
 bool Held::is_quiet() const {
   for (const auto& worker : proxy_.workers()) {
     if (!worker->fetches().empty() || !worker->retired_fetches_.empty()) return false;
+    // Requests that have ended give back their places when they are destroyed, in the next turn.
+    if (!worker->retired_->is_empty()) return false;
   }
   bool quiet = true;
   each_under_way(proxy_, [&](const UnderWay& request) {

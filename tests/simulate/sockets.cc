@@ -1,6 +1,7 @@
 // System: what is called on sockets.
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
@@ -249,6 +250,12 @@ int System::close(int descriptor) {
 int System::setsockopt(int descriptor, int level, int option, const void* value, socklen_t size) {
   Descriptor* at = checked(descriptor, "setsockopt");
   if (at == nullptr) return fail(EBADF);
+  if (level == IPPROTO_TCP && option == TCP_NOTSENT_LOWAT && size >= sizeof(int)) {
+    int bytes = 0;
+    std::memcpy(&bytes, value, sizeof bytes);
+    at->unsent_max = static_cast<std::size_t>(bytes);
+    return 0;
+  }
   if (level != SOL_SOCKET) return 0;
   if (option == SO_LINGER && size >= sizeof(linger)) {
     linger wanted;
@@ -293,6 +300,8 @@ int System::ioctl(int descriptor, unsigned long request, int* value) {
     *value = static_cast<int>(link.ends[at->end].arrived);
   } else if (request == SIOCOUTQ) {
     *value = link.ends[at->end].dead ? 0 : static_cast<int>(other.in.size() - other.arrived);
+  } else if (request == SIOCOUTQNSD) {
+    *value = link.ends[at->end].dead ? 0 : static_cast<int>(unsent_to(other));
   } else {
     return fail(EINVAL);
   }

@@ -219,7 +219,7 @@ std::uint8_t System::readiness_of(const Descriptor& at) const {
       if (end.dead || at.error != 0) return kReadable | kWritable;
       std::uint8_t ready = kNone;
       if (end.arrived != 0 || end.fin_came || at.reads_no_more) ready |= kReadable;
-      if (at.sends_no_more || is_writable(link, at.end)) ready |= kWritable;
+      if (at.sends_no_more || is_writable(link, at)) ready |= kWritable;
       return ready;
     }
     case Kind::kListener:
@@ -236,11 +236,18 @@ std::uint8_t System::readiness_of(const Descriptor& at) const {
   return kNone;
 }
 
-// As Linux has it (sk_stream_is_writeable): two thirds of the buffer may be taken.
-bool System::is_writable(const Link& link, std::size_t end) const {
-  const End& other = link.ends[1 - end];
+// As Linux has it (sk_stream_is_writeable, tcp_stream_memory_free): two thirds of the buffer may be
+// taken, and what is unsent is below the limit.
+bool System::is_writable(const Link& link, const Descriptor& at) {
+  const End& other = link.ends[1 - at.end];
   const std::size_t transit = other.in.size() - other.arrived;
+  if (at.unsent_max != 0 && unsent_to(other) >= at.unsent_max) return false;
   return transit * 3 <= other.transit_max * 2;
+}
+
+// Beyond what the other end has room for.
+std::size_t System::unsent_to(const End& end) {
+  return end.in.size() - std::min(end.in.size(), std::max(end.in_max, end.arrived));
 }
 
 // ---- other descriptors than sockets

@@ -216,6 +216,7 @@ class System final : public PolledSystem {
     std::uint8_t end = 0;
     Port address;
     std::size_t receive_buffer = 0;
+    std::size_t unsent_max = 0;  // it is writable with less unsent (TCP_NOTSENT_LOWAT); 0: with any
     std::uint64_t count = 0;  // an eventfd's
     std::uint32_t generation = 0;
     Listener listener;
@@ -242,7 +243,9 @@ class System final : public PolledSystem {
   void tell(int descriptor);
   std::uint8_t readiness_of(const Descriptor& at) const;
   int take_error(Descriptor& at);
-  bool is_writable(const Link& link, std::size_t end) const;
+  static bool is_writable(const Link& link, const Descriptor& at);
+  // Bytes for this end that its sender still has.
+  static std::size_t unsent_to(const End& end);
 
   // Both directions have ended: there is no connection any more.
   static bool is_over(const Link& link) { return link.ends[0].fin_came && link.ends[1].fin_came; }
