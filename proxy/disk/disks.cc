@@ -210,7 +210,7 @@ Disks::Disks(const DisksOptions& options, std::shared_ptr<DiskCommon> common,
       common_(std::move(common)),
       services_(std::move(services)),
       run_(random_word() | 1U),
-      runs_(std::move(runs)) {
+      runs_(runs) {
   std::uint64_t bytes = 0;
   for (const DiskSetup& disk : options.disks) bytes += disk.bytes;
   common_->wanted.set_most(bytes / kWantedShare);

@@ -187,7 +187,7 @@ void tell_old_process(std::optional<encore::upgrade::Channel>& channel,
   (void)channel->send(message);
 }
 
-// What the command line of a proxy can say; those of the commands are their own.
+// The options of a proxy. Commands have their own.
 struct Options {
   encore::config::Sources sources;
   bool check = false;

@@ -50,6 +50,13 @@ OriginLines::Limits origin_limits(const config::Upstream& upstream, const Shared
           .waiting = share(upstream.waiting_per_server)};
 }
 
+RequestWatchers watchers_of(Shared& shared) {
+  return {.recent = &shared.recent,
+          .shadows = &shared.shadows,
+          .errors = &shared.errors,
+          .tap = &shared.tap};
+}
+
 }  // namespace
 
 Worker::Worker(Shared& shared, WorkerStats& stats, std::shared_ptr<const Runtime> runtime)
@@ -73,12 +80,8 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
   if (!resolver) return std::unexpected(resolver.error());
   worker->resolver_ = std::move(*resolver);
   Worker* raw = worker.get();
-  worker->log_ =
-      std::make_unique<RequestLog>(*worker->loop_, stats, shared.access_log.get(), worker->runtime_,
-                                   RequestWatchers{.recent = &shared.recent,
-                                                   .shadows = &shared.shadows,
-                                                   .errors = &shared.errors,
-                                                   .tap = &shared.tap});
+  worker->log_ = std::make_unique<RequestLog>(*worker->loop_, stats, shared.access_log.get(),
+                                              worker->runtime_, watchers_of(shared));
   worker->make_handlers();
   worker->purges_ = std::make_unique<PurgeDesk>(shared, *worker->loop_);
   worker->rooms_ = std::make_unique<Rooms>(RoomParts{.loop = *worker->loop_,
