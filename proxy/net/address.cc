@@ -39,6 +39,18 @@ constexpr auto kDottedBytes = [] {
   return table;
 }();
 
+// Each request has its client's address written: twenty times faster than inet_ntop.
+std::string dotted(const std::uint8_t* bytes) {
+  std::array<char, 4 * sizeof(DottedByte::text)> text;
+  char* end = text.data();
+  for (int i = 0; i < 4; ++i) {
+    const DottedByte& each = kDottedBytes[bytes[i]];
+    std::ranges::copy(each.text, end);
+    end += each.size;
+  }
+  return {text.data() + 1, end};
+}
+
 constexpr unsigned kV4Bits = 96;  // prefix of the mapped form, before the IPv4 address itself
 
 // Each request asks for the scope of an IPv4 address: a block is two words for that.
@@ -217,18 +229,7 @@ void Address::set_port(std::uint16_t port) {
 }
 
 std::string Address::ip_string() const {
-  if (is_v4()) {
-    // Every forwarded request tells its client's address: twenty times faster than inet_ntop.
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&storage_.v4.sin_addr);
-    std::array<char, 4 * sizeof(DottedByte::text)> text;
-    char* end = text.data();
-    for (int i = 0; i < 4; ++i) {
-      const DottedByte& dotted = kDottedBytes[bytes[i]];
-      std::ranges::copy(dotted.text, end);
-      end += dotted.size;
-    }
-    return {text.data() + 1, end};
-  }
+  if (is_v4()) return dotted(reinterpret_cast<const std::uint8_t*>(&storage_.v4.sin_addr));
   char buffer[INET6_ADDRSTRLEN];
   return inet_ntop(AF_INET6, &storage_.v6.sin6_addr, buffer, sizeof buffer);
 }
@@ -240,12 +241,11 @@ std::string Address::to_string() const {
 
 std::string Address::client_string() const {
   const Bytes16 bytes = network_bytes();
-  const bool is_v4 = is_mapped(bytes);
   constexpr std::size_t kV4Offset = 12;
+  if (is_mapped(bytes)) return dotted(bytes.data() + kV4Offset);
   std::array<char, INET6_ADDRSTRLEN> text{};
-  ::inet_ntop(is_v4 ? AF_INET : AF_INET6, bytes.data() + (is_v4 ? kV4Offset : 0), text.data(),
-              text.size());
-  return std::string(text.data()) + (is_v4 ? "" : "/64");
+  ::inet_ntop(AF_INET6, bytes.data(), text.data(), text.size());
+  return std::string(text.data()) + "/64";
 }
 
 Bytes16 Address::mapped_bytes() const {
