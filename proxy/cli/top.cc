@@ -121,7 +121,7 @@ std::size_t terminal_lines() {
 }
 
 // Draws over what stands there, so that nothing flickers.
-std::string over_the_last(std::string screen) {
+std::string over_the_last(std::string_view screen) {
   constexpr std::string_view kClearLine = "\x1b[K\n";
   std::string out = "\x1b[H";
   for (const char c : screen) {

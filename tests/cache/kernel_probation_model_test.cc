@@ -39,16 +39,16 @@ class Model {
     switch (did.reason) {
       case AdmitReason::kSecondRequest:
         make_room(alone ? kDiskEntryBytes : asked.bytes + kDiskEntryBytes);
-        if (!alone) copies.push_back(asked);
+        if (!alone) copies_.push_back(asked);
         write(asked);
         break;
       case AdmitReason::kWaits:
         make_room(asked.bytes);
-        waiting.push_back({asked, false});
+        waiting_.push_back({asked, false});
         break;
       case AdmitReason::kWritesAll:
         make_room(asked.bytes + kDiskEntryBytes);
-        waiting.push_back({asked, false});
+        waiting_.push_back({asked, false});
         write(asked);
         break;
       default:
@@ -57,25 +57,25 @@ class Model {
     return did;
   }
   void purge(std::uint64_t id) {
-    std::erase_if(waiting, [&](const Waits& each) { return each.asked.id == id; });
-    std::erase_if(copies, [&](const Asked& each) { return each.id == id; });
+    std::erase_if(waiting_, [&](const Waits& each) { return each.asked.id == id; });
+    std::erase_if(copies_, [&](const Asked& each) { return each.id == id; });
     disk.erase(id);
-    std::erase_if(lines, [&](const Asked& each) { return each.id == id; });
+    std::erase_if(lines_, [&](const Asked& each) { return each.id == id; });
   }
-  bool knows(std::uint64_t id) const { return newer.contains(id) || older.contains(id); }
+  bool knows(std::uint64_t id) const { return newer_.contains(id) || older_.contains(id); }
   std::uint64_t waiting_bytes() const {
     std::uint64_t bytes = 0;
-    for (const Waits& each : waiting) bytes += each.only_key ? 0 : each.asked.bytes;
+    for (const Waits& each : waiting_) bytes += each.only_key ? 0 : each.asked.bytes;
     return bytes;
   }
-  std::uint64_t objects_waiting() const { return waiting.size() - keys_waiting(); }
+  std::uint64_t objects_waiting() const { return waiting_.size() - keys_waiting(); }
   std::uint64_t keys_waiting() const {
     return static_cast<std::uint64_t>(
-        std::ranges::count_if(waiting, [](const Waits& each) { return each.only_key; }));
+        std::ranges::count_if(waiting_, [](const Waits& each) { return each.only_key; }));
   }
   std::uint64_t used() const {
     std::uint64_t bytes = waiting_bytes() + kDiskEntryBytes * disk.size();
-    for (const Asked& each : copies) bytes += each.bytes;
+    for (const Asked& each : copies_) bytes += each.bytes;
     return bytes;
   }
 
@@ -89,10 +89,10 @@ class Model {
   };
   bool waits(std::uint64_t id) const {
     return std::ranges::any_of(
-        waiting, [&](const Waits& each) { return each.asked.id == id && !each.only_key; });
+        waiting_, [&](const Waits& each) { return each.asked.id == id && !each.only_key; });
   }
   bool is_copy(std::uint64_t id) const {
-    return std::ranges::any_of(copies, [&](const Asked& each) { return each.id == id; });
+    return std::ranges::any_of(copies_, [&](const Asked& each) { return each.id == id; });
   }
   std::uint64_t most() const {
     const std::uint64_t entries = kMemory - kDiskEntryBytes * disk.size();
@@ -100,70 +100,70 @@ class Model {
   }
   AdmitReason fetched(const Asked& asked) {
     ++fetched_;
-    mean +=
-        (static_cast<double>(asked.bytes) - mean) / std::min(4096.0, static_cast<double>(fetched_));
-    for (const Waits& each : waiting) {
+    mean_ += (static_cast<double>(asked.bytes) - mean_) /
+             std::min(4096.0, static_cast<double>(fetched_));
+    for (const Waits& each : waiting_) {
       if (each.asked.id == asked.id) return AdmitReason::kKeyWaits;
     }
-    if (newer.contains(asked.id) ||
-        (older.contains(asked.id) && static_cast<double>(asked.bytes) <= mean)) {
+    if (newer_.contains(asked.id) ||
+        (older_.contains(asked.id) && static_cast<double>(asked.bytes) <= mean_)) {
       remember(asked.id);
       return AdmitReason::kSecondRequest;
     }
     if (asked.bytes <= kLargest) return rule.all ? AdmitReason::kWritesAll : AdmitReason::kWaits;
-    if (waiting.empty()) {
+    if (waiting_.empty()) {
       remember(asked.id);
       return AdmitReason::kKeyWaits;
     }
-    waiting.push_back({asked, true});
+    waiting_.push_back({asked, true});
     while (keys_waiting() * 64 > std::max<std::uint64_t>(64, most() / 8)) {
-      const auto oldest = std::ranges::find_if(waiting, &Waits::only_key);
+      const auto oldest = std::ranges::find_if(waiting_, &Waits::only_key);
       const std::uint64_t id = oldest->asked.id;
-      waiting.erase(oldest);
+      waiting_.erase(oldest);
       remember(id);
     }
     return AdmitReason::kKeyWaits;
   }
   void remember(std::uint64_t id) {
-    if (newer.contains(id)) return;
+    if (newer_.contains(id)) return;
     std::uint64_t bytes = 0;
-    for (const Asked& each : lines) bytes += disk_room(each.bytes);
+    for (const Asked& each : lines_) bytes += disk_room(each.bytes);
     const double each =
-        disk.empty() ? mean : static_cast<double>(bytes) / static_cast<double>(disk.size());
+        disk.empty() ? mean_ : static_cast<double>(bytes) / static_cast<double>(disk.size());
     const double full = std::clamp(std::ceil(rule.window * static_cast<double>(kDisk) / each), 1.0,
                                    static_cast<double>(kPlanned));
-    if (static_cast<double>(newer.size()) >= full) {
-      older = std::move(newer);
-      newer.clear();
+    if (static_cast<double>(newer_.size()) >= full) {
+      older_ = std::move(newer_);
+      newer_.clear();
     }
-    newer.insert(id);
+    newer_.insert(id);
   }
   void write(const Asked& asked) {
     disk.insert(asked.id);
-    lines.push_back(asked);
+    lines_.push_back(asked);
   }
   void make_room(std::uint64_t bytes) {
     const std::uint64_t bound = most();
     bool no_copies = false;
     while (used() + bytes > kMemory) {
-      if (!waiting.empty() && (waiting_bytes() > bound || copies.empty() || no_copies)) {
-        const Waits oldest = waiting.front();
-        waiting.pop_front();
+      if (!waiting_.empty() && (waiting_bytes() > bound || copies_.empty() || no_copies)) {
+        const Waits oldest = waiting_.front();
+        waiting_.pop_front();
         if (oldest.only_key || !disk.contains(oldest.asked.id)) remember(oldest.asked.id);
-      } else if (!copies.empty()) {
-        copies.pop_front();
+      } else if (!copies_.empty()) {
+        copies_.pop_front();
       } else {
         no_copies = true;
       }
     }
   }
 
-  std::list<Waits> waiting;
-  std::list<Asked> copies;
-  std::list<Asked> lines;  // on disk
-  std::set<std::uint64_t> newer;
-  std::set<std::uint64_t> older;
-  double mean = 0;
+  std::list<Waits> waiting_;
+  std::list<Asked> copies_;
+  std::list<Asked> lines_;  // on disk
+  std::set<std::uint64_t> newer_;
+  std::set<std::uint64_t> older_;
+  double mean_ = 0;
   std::uint64_t fetched_ = 0;
 };
 
