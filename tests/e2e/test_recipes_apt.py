@@ -9,13 +9,15 @@ from client import get
 from harness import Case, need_program
 from name_server import NameServer
 from nginx import Nginx
-from recipes import PackageRecipe, Recipe
+from recipes import Mirrored, PackageRecipe, Recipe
 
 PACKAGES = 4
 HOST = "deb.debian.org"
 
 
-class Apt(PackageRecipe, Case):
+class Machines:
+    extra = ""  # for the section of the mirror's server
+
     def setUp(self):
         super().setUp()
         self.apt = need_program("apt-get", "dpkg-deb", "apt-ftparchive", "gpg")[0]
@@ -26,7 +28,7 @@ class Apt(PackageRecipe, Case):
             self.build_package(f"encore-sample-{number}", number)
         self.publish()
         # No word of freshness, as the mirrors of Debian have none for the pool.
-        self.nginx = Nginx(self, self.archive, expires="off")
+        self.nginx = Nginx(self, self.archive, expires="off", extra=self.extra)
         names = NameServer(self)
         names.answers[HOST] = [["127.0.0.1"]]
         names.answers["packages.example"] = [["127.0.0.1"]]
@@ -107,6 +109,8 @@ class Apt(PackageRecipe, Case):
             file = f"{name}_1.0_all.deb"
             self.assertEqual((self.pool / file).read_bytes(), (root / "work" / file).read_bytes())
 
+
+class Apt(Machines, PackageRecipe, Case):
     def test_a_package_put_under_an_old_name_by_a_third_party_is_seen_at_once(self):
         url = f"http://packages.example:{self.nginx.port}/debian/pool/main/tool.deb"
         file = self.pool / "tool.deb"
@@ -114,6 +118,25 @@ class Apt(PackageRecipe, Case):
             file.write_bytes(content)
             for _ in range(2):
                 self.assertEqual(content, get(self.encore.port, url).body)
+
+
+class MirrorWithoutValidators(Machines, Case):
+    """A mirror that gives its files neither validator nor freshness."""
+
+    extra = 'etag off; add_header Last-Modified "";'
+
+    def test_the_second_machine_gets_only_the_signed_list_of_lists(self):
+        self.install(1)
+        origin = Mirrored(self.nginx, self.encore)
+        self.install(2)
+        self.assertEqual(["GET /debian/dists/stable/InRelease 200"], origin.all()[origin.begun:])
+
+    def test_the_next_lists_are_seen_at_once(self):
+        self.install(1)
+        self.build_package("encore-sample-new", PACKAGES)
+        self.publish()
+        self.install(2)
+        self.apt_get(self.directory / "machine2", "download", "encore-sample-new")
 
 
 if __name__ == "__main__":
