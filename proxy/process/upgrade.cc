@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "proxy/net/child_process.h"
 #include "proxy/observe/log.h"
 #include "proxy/process/admin_listeners.h"
 #include "proxy/process/proxy.h"
@@ -291,7 +292,7 @@ void Upgrade::roll_back(std::string why) {
   ::kill(process_, SIGKILL);
   auto ended = std::make_shared<std::string>();
   // In order behind a hold that may be in progress.
-  host_.jobs().submit([process = process_, ended] { *ended = upgrade::reap(process); },
+  host_.jobs().submit([process = process_, ended] { *ended = net::reap(process); },
                       [this, ended, why = std::move(why)] {
                         std::string all = why;
                         if (*ended != "signal 9") all += " (" + *ended + ")";

@@ -24,14 +24,12 @@ struct Program {
 };
 
 // Starts it; it inherits standard input, output and error, and `channel`, which it finds with
-// take_inherited(). Returns its process id; the caller reaps it. Errors show the path.
+// take_inherited(). Returns its process id; the caller reaps it (net::reap()). Errors show the
+// path.
 Result<pid_t> start(const Program& program, const Channel& channel);
 
 // The channel that start() has given to this process; nothing: it was started otherwise. The second
 // call finds nothing, nor do programs that this process starts.
 std::optional<Channel> take_inherited();
-
-// Its exit, in words: "status 2", "signal 9". Waits for it.
-std::string reap(pid_t process);
 
 }  // namespace encore::upgrade

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "proxy/net/child_process.h"
 #include "tests/catch.h"
 
 namespace encore::upgrade {
@@ -20,7 +21,7 @@ TEST_CASE("a program starts with its arguments and one channel", "[upgrade][prog
   const auto process = start(program, theirs);
   REQUIRE(process);
   (void)theirs.release();
-  CHECK(reap(*process) == "status 7");
+  CHECK(net::reap(*process) == "status 7");
   CHECK(ours.receive().error() == Channel::Nothing::kBroken);
   CHECK(ours.receive().error() == Channel::Nothing::kEver);
 }
