@@ -21,7 +21,7 @@ namespace encore::config {
 
 enum class Mode : std::uint8_t { kForward, kReverse };
 enum class HostHeader : std::uint8_t { kPreserve, kOrigin };
-enum class Balance : std::uint8_t { kRoundRobin, kLeastRequests, kHash };
+enum class Balance : std::uint8_t { kRoundRobin, kLeastRequests, kHash, kClient };
 enum class SetCookie : std::uint8_t { kStrip, kRefuse, kStore };
 enum class PrivateDestinations : std::uint8_t { kNever, kLoopbackClients, kAlways };
 using Eviction = cache::EvictionPolicy;  // all but kBelady

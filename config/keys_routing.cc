@@ -7,7 +7,8 @@ namespace encore::config {
 namespace {
 
 constexpr std::array<std::string_view, 2> kHostHeaders = {"preserve", "origin"};
-constexpr std::array<std::string_view, 3> kBalances = {"round-robin", "least-requests", "hash"};
+constexpr std::array<std::string_view, 4> kBalances = {"round-robin", "least-requests", "hash",
+                                                       "client"};
 constexpr std::array<std::string_view, 3> kPrivate = {"never", "loopback-clients", "always"};
 
 constexpr std::array kOriginKeys = {
@@ -33,9 +34,12 @@ constexpr std::array kOriginKeys = {
     bound<&Origin::balance>(
         {.name = "balance",
          .kind = Kind::kChoice,
-         .doc = "Choice of the server by weight: `round-robin`; `least-requests`, the less busy of "
-                "two random ones; `hash`, the same one for a URL (consistent hashing; a server "
-                "with 1.25 times its share of requests passes new ones on).",
+         .doc =
+             "Choice of the server by weight: `round-robin`; `least-requests`, the less busy of "
+             "two random ones; `hash`, the same one for a URL; `client`, the same one for a client "
+             "(its IPv4 address or IPv6 /64). With `hash`, a server with 1.25 times its share of "
+             "requests passes new ones on. With `client`, one that fails moves its own clients "
+             "only.",
          .choices = kBalances}),
     bound<&Origin::slow_start>({.name = "slow_start",
                                 .kind = Kind::kDuration,

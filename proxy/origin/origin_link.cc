@@ -43,6 +43,13 @@ std::uint64_t place_on_ring(const RequestContext& request) {
   return filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, text).lo;
 }
 
+// The same for each address of a network that one client may have.
+std::uint64_t place_of_client(const net::Address& client) {
+  const auto network = client.network_bytes();
+  const std::string_view text(reinterpret_cast<const char*>(network.data()), network.size());
+  return filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, text).lo;
+}
+
 // For a new connection. Idle ones that will not do give way.
 bool claim_slot(OriginServices& services, std::string_view key, OriginLines::Slot& slot) {
   if (!slot) slot = services.lines.claim(key);
@@ -114,7 +121,11 @@ ServerLease OriginLink::next_server(LastResort last_resort) const {
       .tried = tried_,
       .trier = can_go_on ? ServerHealth::Trier::kCanGoOn : ServerHealth::Trier::kCannot,
       .last_resort = last_resort == LastResort::kYes};
-  if (group.is_hashed()) choice.hash = place_on_ring(request_);
+  if (group.is_by_client()) {
+    choice.hash = place_of_client(request_.client);
+  } else if (group.is_hashed()) {
+    choice.hash = place_on_ring(request_);
+  }
   return group.next(services_.loop.now(), choice);
 }
 

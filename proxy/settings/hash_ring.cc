@@ -45,12 +45,14 @@ HashRing::HashRing(std::span<const Server> servers) : servers_(servers.size()) {
   });
 }
 
-std::size_t HashRing::pick(std::uint64_t hash, std::span<const ServerCandidate> candidates) const {
+std::size_t HashRing::pick(std::uint64_t hash, std::span<const ServerCandidate> candidates,
+                           Load load) const {
   ENCORE_CHECK(!candidates.empty(), "one of some is picked");
   std::vector<std::size_t> with_room(servers_, kNowhere);
   const Sums sums = sums_of(candidates);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const bool has_room = candidates[i].active < bound_of(candidates[i], sums);
+    const bool has_room =
+        load == Load::kAny || candidates[i].active < bound_of(candidates[i], sums);
     if (has_room) with_room.at(candidates[i].server) = i;
   }
   const auto start = std::ranges::lower_bound(points_, hash, {}, &Point::at);

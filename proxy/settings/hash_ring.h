@@ -28,9 +28,11 @@ class HashRing {
   HashRing() = default;
   explicit HashRing(std::span<const Server> servers);
 
-  // The position of the candidate that has room and comes first for a key's hash. `candidates` are
-  // of the ring's servers, each once. REQUIRES: there is one.
-  std::size_t pick(std::uint64_t hash, std::span<const ServerCandidate> candidates) const;
+  // The position of the candidate that comes first for a key's hash, of those that have room if
+  // loads are bounded. `candidates` are of the ring's servers, each once. REQUIRES: there is one.
+  enum class Load : std::uint8_t { kBounded, kAny };
+  std::size_t pick(std::uint64_t hash, std::span<const ServerCandidate> candidates,
+                   Load load) const;
 
  private:
   struct Point {

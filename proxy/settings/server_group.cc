@@ -116,7 +116,10 @@ std::size_t ServerGroup::pick(std::span<const ServerCandidate> candidates,
     case config::Balance::kLeastRequests:
       return pick_least_requests(candidates, random());
     case config::Balance::kHash:
-      return ring_.pick(choice.hash, candidates);
+      return ring_.pick(choice.hash, candidates, HashRing::Load::kBounded);
+    case config::Balance::kClient:
+      // A client's session is on one server, however busy.
+      return ring_.pick(choice.hash, candidates, HashRing::Load::kAny);
     case config::Balance::kRoundRobin:
       break;
   }

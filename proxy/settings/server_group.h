@@ -95,11 +95,12 @@ class ServerGroup {
   void count_others(const std::function<bool(const OriginServer&)>& has_series,
                     const std::shared_ptr<ServerCounters>& others);
   const std::vector<OriginServer>& servers() const { return servers_; }
-  bool is_hashed() const { return options_.balance == config::Balance::kHash; }
+  bool is_hashed() const { return options_.balance == config::Balance::kHash || is_by_client(); }
+  bool is_by_client() const { return options_.balance == config::Balance::kClient; }
 
   struct Choice {
     std::span<const OriginServer* const> tried = {};  // not these
-    std::uint64_t hash = 0;                           // hash of the key, if is_hashed()
+    std::uint64_t hash = 0;  // if is_hashed(): of the key, or of the client if is_by_client()
     ServerHealth::Trier trier = ServerHealth::Trier::kCanGoOn;
     bool last_resort = true;  // if no other is left, one that is set aside, too
   };

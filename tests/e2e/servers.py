@@ -118,7 +118,7 @@ class ServersCase(Case):
     def start_servers(self):
         self.servers = [Server(self, "one"), Server(self, "two")]
 
-    def reverse(self, origin=None, **sections):
+    def reverse(self, origin=None, start=True, **sections):
         """A proxy before both. Limits are as short as a busy machine allows; the one server may go
         while a request comes from the other, which takes more than one retry."""
         settings = {"upstream": {"set_aside": "200ms", "set_aside_max": "1s", "first_byte": "1s",
@@ -129,4 +129,4 @@ class ServersCase(Case):
         return self.encore(
             listen=[{"address": f"127.0.0.1:{free_port()}", "mode": "reverse"}],
             origin=[{"servers": [server.url("") for server in self.servers], **(origin or {})}],
-            **settings)
+            start=start, **settings)

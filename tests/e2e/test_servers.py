@@ -91,6 +91,29 @@ class Balanced(ServersCase):
             self.assertEqual(before or first, first)
             before = first
 
+    def test_a_client_keeps_to_its_server(self):
+        encore = self.reverse({"balance": "client"}, admission={"policy": "never"}, start=False)
+        encore.sections["listen"][0]["trusted_proxies"] = ["127.0.0.1"]
+        encore.start()
+        numbers = itertools.count()
+
+        def served(client):
+            return field(ask(encore.port, f"/{next(numbers)}",
+                             fields=[("X-Forwarded-For", client)]), "x-server")
+        clients = [f"192.0.2.{last}" for last in range(40)]
+        own = {client: served(client) for client in clients}
+        self.assertEqual({"one", "two"}, set(own.values()))
+        for _ in range(3):
+            self.assertEqual(own, {client: served(client) for client in clients})
+        # A network is one client.
+        self.assertEqual(1, len({served(f"2001:db8::{last}") for last in range(1, 20)}))
+        one, _two = self.servers
+        one.kill()
+        self.assertEqual({"two"}, {served(client) for client in clients})
+        one.start()
+        eventually(lambda: own == {client: served(client) for client in clients},
+                   "its clients return")
+
     def test_what_is_known_of_servers_outlives_a_reload(self):
         one, _ = self.servers
         encore = self.reverse(upstream={"set_aside": "1h", "set_aside_max": "1h"})

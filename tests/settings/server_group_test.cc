@@ -251,5 +251,23 @@ TEST_CASE("a key keeps to its server, and goes on from one that is out", "[serve
   CHECK(next_port(group, at(1), choice) == other);
 }
 
+TEST_CASE("a client keeps to its server, however busy", "[server][group]") {
+  ServerGroup::Options by_client = options();
+  by_client.balance = config::Balance::kClient;
+  ServerGroup group(by_client);
+  fill(group, 3);
+  const ServerGroup::Choice choice = {.hash = 99};
+  const int own = next_port(group, at(1), choice);
+  std::vector<ServerLease> leases;
+  for (int i = 0; i < 20; ++i) {
+    leases.push_back(group.next(at(1), choice));
+    CHECK(leases.back().server()->port == own);
+  }
+  CHECK(group.note_failure(group.servers()[static_cast<std::size_t>(own - 1)], at(1)));
+  const int other = next_port(group, at(1), choice);
+  CHECK(other != own);
+  CHECK(next_port(group, at(1), choice) == other);
+}
+
 }  // namespace
 }  // namespace encore::server
