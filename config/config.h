@@ -71,8 +71,9 @@ struct Listen {
   std::vector<std::string> deny_paths = {};
   std::vector<std::string> allow_methods = {};
   std::vector<PortRangeText> allow_ports = {};
-  std::string users_file = {};   // empty: none
-  std::string tokens_file = {};  // empty: none
+  std::string users_file = {};                 // empty: none
+  std::vector<std::string> users_helper = {};  // a program and its arguments; empty: none
+  std::string tokens_file = {};                // empty: none
   std::string realm = "encore";
   std::vector<CidrText> purge_clients = {};
   bool purge_to_origin = false;  // with no purge_clients

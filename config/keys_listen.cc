@@ -154,6 +154,15 @@ constexpr std::array kListenKeys = {
                 "it again. Empty: no login. See [ACCESS.md](ACCESS.md#require-a-login).",
          .accepted = "a file name or \"\"",
          .item_check = check_file_name}),
+    bound<&Listen::users_helper>(
+        {.name = "users_helper",
+         .kind = Kind::kTextList,
+         .doc =
+             "A program, with its arguments, that checks `Basic` logins in place of "
+             "`users_file`: one of Squid's basic authentication helpers, as for LDAP or PAM. See "
+             "[ACCESS.md](ACCESS.md#ask-a-program).",
+         .range = {.min = 0, .max = 64},
+         .accepted = "an absolute path and its arguments"}),
     bound<&Listen::tokens_file>(
         {.name = "tokens_file",
          .doc = "Tokens for `Bearer` logins: lines `NAME:SHA256`, the hexadecimal hash of a random "

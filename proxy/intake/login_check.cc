@@ -4,6 +4,18 @@
 
 namespace encore::server {
 
+LoginCheck::Found LoginCheck::found_by(LoginVerdict verdict) {
+  switch (verdict) {
+    case LoginVerdict::kRight:
+      return Found::kRight;
+    case LoginVerdict::kWrong:
+      return Found::kWrong;
+    case LoginVerdict::kUnknown:
+      break;
+  }
+  return Found::kUnchecked;
+}
+
 LoginCheck::~LoginCheck() {
   if (check_ != nullptr) check_->owner = nullptr;
 }
@@ -27,6 +39,8 @@ std::variant<LoginCheck::Right, Refusal, LoginCheck::Waits> LoginCheck::check(
     case Found::kBusy:
       services.stats.logins_limited.add();
       return logins_busy();
+    case Found::kUnchecked:
+      return login_unchecked();
     case Found::kWrong:
     case Found::kUnknown:
       break;
@@ -66,23 +80,24 @@ LoginCheck::Found LoginCheck::find_password(const LoginServices& services, const
   const MonotonicTime now = services.loop.now();
   const std::shared_ptr<TokenBuckets>& failures = request.failures;
   if (check_ != nullptr && check_->id == id) {
-    if (!check_->right) return Found::kWaits;
-    const bool right = *check_->right;
+    if (!check_->verdict) return Found::kWaits;
+    const LoginVerdict verdict = *check_->verdict;
     check_.reset();
-    return right ? Found::kRight : Found::kWrong;
+    return found_by(verdict);
   }
   if (hash.known && services.passwords.is_remembered(id, now)) return Found::kRight;
   if (check_ != nullptr) check_->owner = nullptr;
-  check_ = std::make_shared<Check>(Check{.owner = this, .id = id, .right = {}});
+  check_ = std::make_shared<Check>(Check{.owner = this, .id = id, .verdict = {}});
   // `counted`: where it counts as wrong until it is known to be right; null: nowhere.
   const auto tell = [&](std::shared_ptr<TokenBuckets> counted) {
     return [check = check_, &loop = services.loop, counted = std::move(counted),
-            who = whose](bool right) mutable {
+            who = whose](LoginVerdict verdict) mutable {
       loop.post([check = std::move(check), &loop, counted = std::move(counted),
-                 who = std::move(who), right] {
-        if (right && counted != nullptr) counted->give_back(who, loop.now());
+                 who = std::move(who), verdict] {
+        const bool is_wrong = verdict == LoginVerdict::kWrong;
+        if (!is_wrong && counted != nullptr) counted->give_back(who, loop.now());
         if (check->owner == nullptr) return;
-        check->right = right;
+        check->verdict = verdict;
         check->owner->resume_();
       });
     };
@@ -96,6 +111,7 @@ LoginCheck::Found LoginCheck::find_password(const LoginServices& services, const
                                                .login = login,
                                                .hash = *hash.text,
                                                .known = hash.known,
+                                               .helper = hash.helper,
                                                .done = tell(failures)});
   if (taken) return Found::kWaits;
   if (failures != nullptr) failures->give_back(whose, now);

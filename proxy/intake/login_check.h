@@ -67,9 +67,11 @@ class LoginCheck {
   struct Check {
     LoginCheck* owner = nullptr;  // null: gone
     net::Digest id{};
-    std::optional<bool> right;  // nothing: not known yet
+    std::optional<LoginVerdict> verdict;  // nothing: not known yet
   };
-  enum class Found : std::uint8_t { kRight, kWrong, kUnknown, kWaits, kTooMany, kBusy };
+  // Unchecked: the program that knows gave no answer.
+  enum class Found : std::uint8_t { kRight, kWrong, kUnknown, kWaits, kTooMany, kBusy, kUnchecked };
+  static Found found_by(LoginVerdict verdict);
   // Sets the name of a login that has none of its own.
   Found find(const LoginServices& services, const Request& request, Login& login);
   Found find_password(const LoginServices& services, const Request& request, const Login& login,

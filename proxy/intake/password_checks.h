@@ -1,7 +1,7 @@
-// PasswordChecks: checks passwords on a few threads of its own, for that takes longer than a worker
-// may be away from its loop, and remembers for a while which were right, by a digest with a key of
-// this process. The threads begin with the first check. Thread-safe. Why passwords are not checked
-// on the loop: docs/decisions/0213.
+// PasswordChecks: checks passwords on threads of its own, by hashes or by asking a program. That
+// takes longer than a worker may be away from its loop. Remembers for a while which were right, by
+// a digest with a key of this process. The threads begin with the first check. Thread-safe. Why
+// passwords are not checked on the loop: docs/decisions/0213; which programs: docs/decisions/0572.
 #pragma once
 
 #include <condition_variable>
@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -19,6 +20,7 @@
 #include "base/time.h"
 #include "proxy/net/secrets.h"
 #include "proxy/settings/credentials.h"
+#include "proxy/settings/login_helper.h"
 
 namespace encore::server {
 
@@ -29,7 +31,9 @@ class PasswordChecks {
   // then: it has half of all at most, and with each that comes there is less for the next, and
   // something.
   static constexpr std::size_t kWaitingMax = 64;
-  static constexpr std::size_t kThreads = 2;
+  // Hashes take all of a core. Programs wait for something else.
+  static constexpr std::size_t kHashedMax = 2;  // at a time
+  static constexpr std::size_t kAskedMax = 8;
   static constexpr std::size_t kRememberedMax = 4096;
   static constexpr Nanoseconds kRemembered = std::chrono::minutes(5);
 
@@ -47,12 +51,13 @@ class PasswordChecks {
   // One login with the hash of its name. Clients have their turns, one check each. `done` is called
   // with the outcome on a thread of this. False: too many wait, of all or of this client, and it
   // never is.
-  using Done = std::move_only_function<void(bool right)>;
+  using Done = std::move_only_function<void(LoginVerdict verdict)>;
   struct Job {
     std::string client;  // the client whose turn it takes
     Login login;
     std::string hash;
-    bool known = false;  // else it is wrong, whatever the hash says
+    bool known = false;                        // else it is wrong, whatever the hash says
+    std::shared_ptr<LoginHelper> helper = {};  // asked in place of the hash; null: none
     Done done;
   };
   bool check(Job job);
@@ -64,7 +69,20 @@ class PasswordChecks {
 
  private:
   void run();
-  Job take_next() ENCORE_REQUIRES(mutex_);
+  // Jobs of a kind that are in progress, and how many may be.
+  struct Running {
+    std::size_t count = 0;
+    std::size_t most = 0;
+    bool has_room() const { return count < most; }
+  };
+  Running& running(const Job& job) ENCORE_REQUIRES(mutex_) {
+    return job.helper == nullptr ? hashed_ : asked_;
+  }
+  // The first client in turn whose job may run; the end: none may.
+  std::deque<std::string>::iterator next_turn() ENCORE_REQUIRES(mutex_);
+  Job take(std::deque<std::string>::iterator turn) ENCORE_REQUIRES(mutex_);
+  LoginVerdict verdict_of(const Job& job, const net::Digest& id);
+  void finish(Job job, const net::Digest& id, LoginVerdict verdict);
   void remember(const net::Digest& id, MonotonicTime now);
 
   const net::Digest key_;
@@ -78,6 +96,10 @@ class PasswordChecks {
   // Callers that wait for each check, queued or in progress.
   using Joined = std::map<std::pair<std::string, net::Digest>, std::vector<Done>>;
   Joined joined_ ENCORE_GUARDED_BY(mutex_);
+  Running hashed_ ENCORE_GUARDED_BY(mutex_){.most = kHashedMax};
+  Running asked_ ENCORE_GUARDED_BY(mutex_){.most = kAskedMax};
+  std::size_t idle_threads_ ENCORE_GUARDED_BY(mutex_) = 0;
+  std::vector<LoginHelper*> helpers_ ENCORE_GUARDED_BY(mutex_);  // that are being asked
   std::vector<std::thread> threads_ ENCORE_GUARDED_BY(mutex_);
   Mutex remembered_mutex_;
   std::map<net::Digest, MonotonicTime> remembered_ ENCORE_GUARDED_BY(remembered_mutex_);

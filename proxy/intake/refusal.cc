@@ -94,6 +94,12 @@ Refusal logins_busy() {
   return refusal;
 }
 
+Refusal login_unchecked() {
+  Refusal refusal = denied(503, "login-unchecked", "Logins cannot be checked at present.");
+  refusal.fields = "Retry-After: 10\r\n";
+  return refusal;
+}
+
 Refusal too_many(std::string_view detail, Nanoseconds wait, Refusal::Further further) {
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait).count();
   Refusal refusal = denied(429, detail, "Too many requests.");

@@ -49,6 +49,8 @@ Refusal login_needed(http::FieldId field, Credential sent, std::string_view chal
 // Inside of a CONNECT nobody logs in: that was its own to do.
 Refusal no_login_inside();
 Refusal logins_busy();
+// The program that knows the users gave no answer.
+Refusal login_unchecked();
 // Requests come too often; the client may try again after `wait`.
 Refusal too_many(std::string_view detail, Nanoseconds wait,
                  Refusal::Further further = Refusal::Further::kEnds);

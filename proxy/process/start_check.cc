@@ -86,6 +86,10 @@ class Checker {
       const std::string section = "listen." + std::to_string(i);
       check_credentials(section + ".users_file", Credentials::load(listen.users_file, ""));
       check_credentials(section + ".tokens_file", Credentials::load("", listen.tokens_file));
+      if (!listen.users_helper.empty()) {
+        check_credentials(section + ".users_helper",
+                          Credentials::load(listen.users_file, "", listen.users_helper));
+      }
       if (!listen.tls.empty()) check_tls(section, listen);
     }
     const config::Upstream& upstream = config_.upstream;

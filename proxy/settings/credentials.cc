@@ -77,12 +77,26 @@ Login read_login(std::string_view value) {
   return login;
 }
 
-Result<std::shared_ptr<const Credentials>> Credentials::load(const std::string& users_file,
-                                                             const std::string& tokens_file) {
+Result<std::shared_ptr<const Credentials>> Credentials::load(
+    const std::string& users_file, const std::string& tokens_file,
+    const std::vector<std::string>& helper) {
   std::shared_ptr<Credentials> made(new Credentials());
+  if (!helper.empty()) {
+    if (!users_file.empty())
+      return fail("users_helper: users are in users_file; accepted: one of both");
+    if (auto set = made->set_helper(helper); !set) return std::unexpected(set.error());
+  }
   if (auto read = made->read_users(users_file); !read) return std::unexpected(read.error());
   if (auto read = made->read_tokens(tokens_file); !read) return std::unexpected(read.error());
   return made;
+}
+
+Result<void> Credentials::set_helper(const std::vector<std::string>& command) {
+  if (auto good = LoginHelper::check_program(command); !good) return good;
+  has_users_ = true;
+  for (const std::string& word : command) helper_text_ += std::to_string(word.size()) + ":" + word;
+  helper_ = std::make_shared<LoginHelper>(command);
+  return {};
 }
 
 Result<void> Credentials::read_users(const std::string& file) {
@@ -119,6 +133,7 @@ Result<void> Credentials::read_tokens(const std::string& file) {
 }
 
 Credentials::Hash Credentials::hash_of(std::string_view name) const {
+  if (helper_ != nullptr) return {.text = &helper_text_, .known = true, .helper = helper_};
   if (users_.empty()) return {};
   // Drawn for those who are known as well, as this takes time, too.
   const net::Digest drawn = net::keyed_digest(draw_key_, name);
@@ -138,8 +153,9 @@ namespace {
 
 constexpr char kUserMark = 'u';
 constexpr char kTokenMark = 't';
+constexpr char kHelperMark = 'h';
 
-// A name has no end of line: it is of a line.
+// A name has no end of line: it is of a line, or a helper has been asked for it.
 std::string mark(char kind, std::string_view name, std::string_view secret) {
   return std::string(1, kind).append(name).append("\n").append(secret);
 }
@@ -147,6 +163,9 @@ std::string mark(char kind, std::string_view name, std::string_view secret) {
 }  // namespace
 
 std::string Credentials::mark_of(const Login& login) const {
+  if (login.scheme == Login::Scheme::kBasic && helper_ != nullptr) {
+    return mark(kHelperMark, login.name, helper_text_);
+  }
   if (login.scheme == Login::Scheme::kBasic) {
     const auto found = users_.find(login.name);
     return found == users_.end() ? std::string() : mark(kUserMark, login.name, found->second);
@@ -162,6 +181,8 @@ bool Credentials::is_current(std::string_view mark) const {
   if (end == std::string_view::npos) return false;
   const std::string_view name = mark.substr(1, end - 1);
   const std::string_view secret = mark.substr(end + 1);
+  // The program may have changed its mind: it is asked again when the login is forgotten.
+  if (mark.front() == kHelperMark) return helper_ != nullptr && helper_text_ == secret;
   if (mark.front() == kUserMark) {
     const auto found = users_.find(name);
     return found != users_.end() && found->second == secret;

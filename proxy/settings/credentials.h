@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "proxy/net/secrets.h"
+#include "proxy/settings/login_helper.h"
 
 namespace encore::server {
 
@@ -26,8 +27,10 @@ class Credentials {
  public:
   // Reads the files; "" is none. Errors: "FILE:LINE: what is wrong", never the line itself; "FILE:
   // " and why it is not to be believed (base/secret_file.h).
-  static Result<std::shared_ptr<const Credentials>> load(const std::string& users_file,
-                                                         const std::string& tokens_file);
+  // `helper`: a program that knows the users, with its arguments; empty: none.
+  static Result<std::shared_ptr<const Credentials>> load(
+      const std::string& users_file, const std::string& tokens_file,
+      const std::vector<std::string>& helper = {});
 
   // Modes of the files that should be mended, "FILE: ..." each.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -39,6 +42,7 @@ class Credentials {
   struct Hash {
     const std::string* text = nullptr;  // null: there is nobody at all
     bool known = false;
+    std::shared_ptr<LoginHelper> helper = {};  // it says if the password is right; `text` names it
   };
   Hash hash_of(std::string_view name) const;
   // Returns the file's name for the token; null: there is none. The duration reveals nothing about
@@ -53,9 +57,12 @@ class Credentials {
 
  private:
   Credentials() = default;
+  Result<void> set_helper(const std::vector<std::string>& command);
   Result<void> read_users(const std::string& file);
   Result<void> read_tokens(const std::string& file);
 
+  std::shared_ptr<LoginHelper> helper_;  // null: there is none
+  std::string helper_text_;
   bool has_users_ = false;
   bool has_tokens_ = false;
   std::map<std::string, std::string, std::less<>> users_;

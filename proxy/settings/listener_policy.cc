@@ -11,7 +11,8 @@ std::string challenge_of(const config::Listen& listen) {
       listen.mode == config::Mode::kForward ? "Proxy-Authenticate: " : "WWW-Authenticate: ";
   const std::string realm = "realm=\"" + listen.realm + "\"";
   std::string lines;
-  if (!listen.users_file.empty()) lines += name + "Basic " + realm + ", charset=\"UTF-8\"\r\n";
+  if (!listen.users_file.empty() || !listen.users_helper.empty())
+    lines += name + "Basic " + realm + ", charset=\"UTF-8\"\r\n";
   if (!listen.tokens_file.empty()) lines += name + "Bearer " + realm + "\r\n";
   return lines;
 }
@@ -57,8 +58,9 @@ Result<std::unique_ptr<const ListenerPolicy>> ListenerPolicy::make(
   policy->access = Access(listen);
   policy->name = listen.address.text();
   policy->rates = std::move(rates);
-  if (!listen.users_file.empty() || !listen.tokens_file.empty()) {
-    auto credentials = Credentials::load(listen.users_file, listen.tokens_file);
+  if (!listen.users_file.empty() || !listen.users_helper.empty() || !listen.tokens_file.empty()) {
+    auto credentials =
+        Credentials::load(listen.users_file, listen.tokens_file, listen.users_helper);
     if (!credentials) return std::unexpected(credentials.error());
     policy->credentials = std::move(*credentials);
     policy->challenge = challenge_of(listen);

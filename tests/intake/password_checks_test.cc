@@ -23,9 +23,9 @@ Login login(const std::string& secret) {
 class Outcome {
  public:
   PasswordChecks::Done taker() {
-    return [this](bool right) {
+    return [this](LoginVerdict verdict) {
       const MutexLock lock(mutex_);
-      right_ = right;
+      right_ = verdict == LoginVerdict::kRight;
       known_ = true;
       wake_.notify_all();
     };
@@ -98,15 +98,15 @@ TEST_CASE("who was right is remembered for a while, with the hash that it was ch
 class Held {
  public:
   explicit Held(PasswordChecks& checks) {
-    for (std::size_t i = 0; i < PasswordChecks::kThreads; ++i) {
+    for (std::size_t i = 0; i < PasswordChecks::kHashedMax; ++i) {
       REQUIRE(checks.check({.client = "held",
                             .login = login("x"),
                             .hash = kQuick,
                             .known = true,
-                            .done = [this](bool /*right*/) { hold(); }}));
+                            .done = [this](LoginVerdict /*verdict*/) { hold(); }}));
     }
     const MutexLock lock(mutex_);
-    wait([this] { return entered_ == PasswordChecks::kThreads; });
+    wait([this] { return entered_ == PasswordChecks::kHashedMax; });
   }
   // So many of them may go on.
   void let_go(std::size_t count) {
@@ -144,7 +144,7 @@ TEST_CASE("a client has half of those who wait at most, and the next has room be
                          .login = login("x"),
                          .hash = kQuick,
                          .known = true,
-                         .done = [](bool /*right*/) {}})) {
+                         .done = [](LoginVerdict /*verdict*/) {}})) {
       ++taken;
     }
     return taken;
@@ -157,7 +157,7 @@ TEST_CASE("a client has half of those who wait at most, and the next has room be
   for (int i = 0; i < 100; ++i) others += taken_of(std::to_string(i));
   CHECK(others == PasswordChecks::kWaitingMax / 8);
   // Waiting checks are dropped, and nothing more is taken.
-  held.let_go(PasswordChecks::kThreads);
+  held.let_go(PasswordChecks::kHashedMax);
   checks.stop();
   CHECK(taken_of("later") == 0);
 }
@@ -176,7 +176,7 @@ TEST_CASE("clients have their turns, however many of one wait", "[client][passwo
     REQUIRE(taken);
   };
   const auto note = [&](const std::string& client) {
-    check(client, [&order, client](bool /*right*/) { order += client; });
+    check(client, [&order, client](LoginVerdict /*verdict*/) { order += client; });
   };
   for (int i = 0; i < 4; ++i) note("a");
   for (int i = 0; i < 2; ++i) note("b");

@@ -33,6 +33,7 @@ TEST_CASE("each refusal has its status, outcome and detail", "[intake][refusal]"
   CHECK(line(no_longer_decrypted()) == "421 denied no-longer-decrypted");
   CHECK(line(no_login_inside()) == "403 denied no-credentials");
   CHECK(line(logins_busy()) == "503 denied logins-busy");
+  CHECK(line(login_unchecked()) == "503 denied login-unchecked");
   CHECK(logins_busy().fields == "Retry-After: 1\r\n");
   CHECK(line(too_many("rate-limit", milliseconds(1001))) == "429 denied rate-limit");
   CHECK(too_many("rate-limit", milliseconds(1001)).fields == "Retry-After: 2\r\n");
