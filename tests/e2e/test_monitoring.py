@@ -119,10 +119,17 @@ class Everything(Case):
     def test_the_reference_lists_every_series(self):
         """The list of docs/METRICS.md is what /metrics says, word for word."""
         document = (ROOT / "docs" / "METRICS.md").read_text()
-        listed = re.findall(r"^- `encore_(\w+)` \((\w+)(?:; (.*?))?\): (.*)$", document, re.M)
+        histograms = re.search(r"counters; (.*?) are histograms; all others are gauges", document, re.S)
+        histograms = re.findall(r"`encore_(\w+)`", histograms.group(1))
+
+        def kind_by_name(name):
+            return "counter" if name.endswith("_total") else "histogram" if name in histograms else "gauge"
+
+        listed = [(name, kind_by_name(name), labels, meaning) for name, labels, meaning in re.findall(
+            r"^- `encore_(\w+)`(?: \((.*?)\))?: (.*)$", document, re.M)]
         said = [(name.removeprefix("encore_"), kind, ", ".join(f"`{each}`" for each in labels), meaning)
                 for name, (kind, meaning, labels) in families(self.text).items()]
-        lines = [f"- `encore_{name}` ({kind}{'; ' if labels else ''}{labels}): {meaning}"
+        lines = [f"- `encore_{name}`{' (' if labels else ''}{labels}{')' if labels else ''}: {meaning}, a {kind}"
                  for name, kind, labels, meaning in said]
         missing = [line for each, line in zip(said, lines) if each not in listed]
         self.assertEqual([], missing, "lines that the document has not")
