@@ -103,7 +103,7 @@ constexpr std::array kCompletionArguments = {
     OptionSpec{.name = "SHELL", .value = "SHELL", .text = "bash, zsh or fish", .required = true}};
 
 constexpr std::array kCommandsOptions = {
-    OptionSpec{"--markdown", "", "Print the tables of docs/COMMANDS.md"},
+    OptionSpec{"--markdown", "", "Print the lists of docs/COMMANDS.md"},
 };
 
 constexpr std::array kCommands = {

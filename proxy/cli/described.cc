@@ -77,14 +77,6 @@ Json to_json(const DescribedCommand& command) {
   return json;
 }
 
-// In a cell of a table.
-std::string cell(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
-    text.insert(at, "\\");
-  }
-  return text;
-}
-
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -117,14 +109,12 @@ bool has_option(const DescribedCommand& command, std::string_view name) {
                              [&](const DescribedOption& each) { return is_named(each, name); });
 }
 
-void append_table(const std::vector<DescribedOption>& all, std::string& out) {
-  if (all.empty()) return;
-  out += "\n| option | effect |\n|---|---|\n";
+void append_list(const std::vector<DescribedOption>& all, std::string& out) {
+  if (!all.empty()) out += "\n";
   for (const DescribedOption& each : all) {
     const bool has_value = !each.value.empty() && each.names.front().starts_with('-');
-    out += "| `" + joined(each.names) + (has_value ? " " + each.value : "") + "` | " +
-           cell(each.text) + (each.usual.empty() ? "" : " (default: `" + each.usual + "`)") +
-           " |\n";
+    out += "- `" + joined(each.names) + (has_value ? " " + each.value : "") + "`: " + each.text +
+           (each.usual.empty() ? "" : " (default: `" + each.usual + "`)") + "\n";
   }
 }
 
@@ -135,7 +125,7 @@ void append_options(const DescribedCommand& command, std::string& out) {
   std::erase_if(all, [asks](const DescribedOption& each) {
     return is_help(each) || (asks && is_common(each));
   });
-  append_table(all, out);
+  append_list(all, out);
 }
 
 void append_section(const DescribedCommand& command, std::string& out) {
@@ -180,7 +170,7 @@ std::string markdown_of(const DescribedCommand& program) {
                       .text = std::string(each.text),
                       .usual = {}});
   }
-  append_table(common, out);
+  append_list(common, out);
   out += "\n";
   for (const DescribedCommand& command : program.commands) append_section(command, out);
   while (out.ends_with("\n\n")) out.pop_back();

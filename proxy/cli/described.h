@@ -35,7 +35,7 @@ DescribedCommand describe(const CLI::App& root);
 
 // {"name": "encore", "version": ..., "text": ..., "options": [...], "commands": [...]}
 std::string json_of(const DescribedCommand& program);
-// The tables of docs/COMMANDS.md: a section for each command that is not hidden.
+// The lists of docs/COMMANDS.md: a section for each command that is not hidden.
 std::string markdown_of(const DescribedCommand& program);
 
 }  // namespace encore::cli

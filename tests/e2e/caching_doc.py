@@ -41,8 +41,14 @@ def document():
     numbers = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
     for clause, _, modes, module in tables():
         numbers[clause][module.removeprefix("test_caching_")].update(modes)
-    lines = [f"- {clause}: " + ", ".join(f"{module} {number_of(modes)}" for module, modes in each.items())
-             for clause, each in numbers.items()]
+    lines, rfc = [], None
+    for clause, each in numbers.items():
+        word, number, *section = clause.split() + [""]
+        if word == "RFC" and number != rfc:
+            rfc = number
+            lines += ["", f"## RFC {rfc}", ""]
+        name = (section[0] or "whole") if rfc else word
+        lines.append(f"- {name}: " + ", ".join(f"{module} {number_of(modes)}" for module, modes in each.items()))
     return before + MARK + "\n" + "\n".join(lines) + "\n"
 
 
