@@ -79,7 +79,7 @@ def details_of_code():
 
 class OperationsDocs(unittest.TestCase):
     def test_every_field_is_listed_with_its_meaning_in_the_code(self):
-        for name, place in (("ENCORE_LOG_FIELDS", r"^\| `{}` \| {} \|$"),
+        for name, place in (("ENCORE_LOG_FIELDS", r"^- `{}`: {}$"),
                             ("ENCORE_LOG_FORMS", r"^\| `%\{{{}\}}x` \| .*\| {} \|$")):
             rows = re.findall(r'X\(\w+, "(\w+)",\s*"([^"]*)"\)',
                               re.sub(r'\\\n\s*', " ", macro("config/log_format.h", name)))
@@ -87,7 +87,7 @@ class OperationsDocs(unittest.TestCase):
             for word, text in rows:
                 self.assertRegex(section("Formats"),
                                  re.compile(place.format(re.escape(word), re.escape(text)), re.M))
-        listed = re.findall(r"^\| `(\w+)` \|", section("Formats"), re.M)
+        listed = re.findall(r"^- `(\w+)`: ", section("Formats"), re.M)
         self.assertEqual(re.findall(r'X\(\w+, "(\w+)"', macro("config/log_format.h", "ENCORE_LOG_FIELDS")),
                          listed)
 
