@@ -100,7 +100,7 @@ class OperationsDocs(unittest.TestCase):
     def test_every_outcome_is_listed_with_its_class(self):
         rows = re.findall(r'X\(k\w+, "([a-z-]+)", k(\w+)\)',
                           macro("proxy/observe/outcome.h", "ENCORE_OUTCOMES"))
-        listed = re.findall(r"^\| `([a-z-]+)` \| (\w+) \| \S", section("Outcomes"), re.M)
+        listed = re.findall(r"^- `([a-z-]+)` \((\w+)\): \S", section("Outcomes"), re.M)
         self.assertEqual([(name, group.lower()) for name, group in rows], listed)
 
     def test_every_detail_is_listed_and_none_besides(self):
