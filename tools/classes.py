@@ -1,4 +1,4 @@
-"""Classes that have become too much: private functions, and flags beside their states. Reads
+"""Finds classes that are too large: private functions, and flags in addition to their states. Reads
 headers and sources as text. Called by structure.py."""
 
 import re

@@ -4,8 +4,8 @@ and every record is named, so that a reader who asks why finds it. Called by str
 import re
 
 FOLDER = "docs/decisions/"
-# Folders, and single files, in which a record counts as named. Documents do not: whoever reads the
-# code and asks why does not search them.
+# Folders, and single files, in which a record counts as named. Documents do not: readers of the
+# code do not search them for reasons.
 SOURCES = ("base/", "cache/", "cmake/", "config/", "filter/", "packaging/", "proxy/", "sim/", "tests/", "tools/",
            "dev", "CMakeLists.txt")
 

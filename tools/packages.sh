@@ -32,11 +32,11 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# An installation of another, beside which ours has to wait: the largest takes some minutes.
+# Wait for an installation by another process: the largest takes some minutes.
 apt_lock_seconds=1200
 
-# apt_get ARGUMENTS: as root, and after whoever is at it. apt waits for dpkg's locks where it is
-# told to, but for those of its lists and archives it never does.
+# apt_get ARGUMENTS: as root, after other users of apt. apt waits for dpkg's locks if an option says so,
+# but never for those of its lists and archives.
 apt_get() {
   local said status end=$((SECONDS + apt_lock_seconds))
   said=$(mktemp)
@@ -115,8 +115,8 @@ need_axe() {
     echo "./dev: no axe-core: the live page is not checked for accessibility" >&2
 }
 
-# unpack_package NAME DIRECTORY: what a package has, in DIRECTORY/NAME: for one that may not be installed
-# beside another that is needed.
+# unpack_package NAME DIRECTORY: unpacks a package into DIRECTORY/NAME, if it conflicts with another that
+# is needed.
 unpack_package() {
   local to=$2/$1
   [ -e "$to/usr" ] && return 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the rules of the house that compilers do not: who may include whom, that no units stand in
-a circle, that pure folders read no clock and no random device, that files and classes stay small,
-that sources name each decision record and no other, and that nothing is left open.
+"""Checks the project's rules that compilers do not: includes between folders, no circles of units, no
+clock or random device in pure folders, small files and classes. Sources must name each decision record
+and no other, and nothing may be left open.
 
     tools/structure.py [ROOT]     a line for each fault; exit status 1 if there is any
 """
@@ -17,7 +17,7 @@ import decisions
 
 FILE_LINES_MAX = 600
 
-# Folder -> folders of the project that it may include, beside itself. The longest match counts.
+# Folder -> folders of the project that it may include, in addition to itself. The longest match counts.
 MAY_INCLUDE = {
     "base": [],
     "base/cli": ["base"],
@@ -70,7 +70,7 @@ MAY_INCLUDE = {
               "proxy", "sim"],
 }
 
-# What is included -> folders that may. The first match counts.
+# Included header -> folders that may include it. The first match counts.
 THIRD_PARTY = [
     (r"event2/", ["proxy/net", "sim/drive", "tests"]),
     (r"event\.h|evhttp\.h", []),
@@ -187,7 +187,7 @@ def check_file(path, text):
 
 
 def check_tree(texts):
-    """What shows in many files together. `texts`: path -> text of each header and source."""
+    """Faults that need several files to be seen. `texts`: path -> text of each header and source."""
     found = [(f"{unit}.h", 1, fault)
              for unit, fault in circles.faults(texts, circles.STILL_IN_CIRCLES)]
     product = {path: code_only(text) for path, text in texts.items()

@@ -83,7 +83,7 @@ TEST_CASE("conditions are evaluated in their order", "[rfc9110][13.2.2][rfc9111]
       {"If-None-Match: *", kNothing, C::kNotModified},
       {"If-None-Match: \"\"", kNothing, C::kSend},
       {"If-None-Match: \"v1\"", kDateOnly, C::kSend},
-      // If-Modified-Since is not looked at beside If-None-Match.
+      // If-Modified-Since is ignored if there is an If-None-Match.
       {"If-None-Match: \"v2\"\n" + since(kNow), kBoth, C::kSend},
       {"If-None-Match: \"v1\"\n" + since(kModified - 1), kBoth, C::kNotModified},
       {since(kModified), kBoth, C::kNotModified},
@@ -193,7 +193,7 @@ TEST_CASE("a HEAD's validators count as far as they prove something", "[rfc9111]
   };
   const Validators dated{.last_modified = kModified, .date = kModified};
   const std::string same_date = "Last-Modified: " + date_text(kModified);
-  // Nor is a length enough beside a date that proves nothing.
+  // Nor is a length enough with a date that proves nothing.
   CHECK(shown(dated, same_date + "\nContent-Length: 10", Proof::kUsual) == kNothing);
   CHECK(shown(kWeak, "ETag: W/\"v1\"", Proof::kUsual) == kSame);
   CHECK(shown(kWeak, "ETag: W/\"v1\"", Proof::kStrong) == kNothing);
@@ -230,7 +230,7 @@ TEST_CASE("a doubt takes a strong validator, and expiry a date of another second
 TEST_CASE("a 304 makes the date of what it confirms no stronger", "[rfc9110][8.8.2.2]") {
   StoredMeta meta;
   meta.last_modified = kNow - 1000;
-  meta.date = kNow;  // of the 304
+  meta.date = kNow;  // the 304's
   const std::string head = "ETag: W/\"v1\"\r\n";
   CHECK(stored_validators(meta, head).date == kNow - 941);
   CHECK(is_strong_date(meta.last_modified, stored_validators(meta, head).date));
@@ -258,7 +258,7 @@ TEST_CASE("a 304 from the cache has the fields that a client's cache needs", "[r
 
 namespace {
 
-// What is stored after the answer to a validation by this request.
+// The stored response after the response to a validation by this request.
 Freshened freshened(const std::string& stored, const std::string& update, std::string& out,
                     const std::string& request_fields = "", const StoreOptions& store = {}) {
   const std::string request_text = crlf("GET http://h/a HTTP/1.1\nHost: h" + request_fields);

@@ -1,5 +1,5 @@
-// The rest of a body that a client has the beginning of: asked for only where an answer can be told
-// from that of another version, and taken only if it is just that.
+// Requests the rest of a body whose beginning a client has: only if the response can be
+// distinguished from that of another version, and accepted only if it is exactly the rest.
 #include "proxy/http/continuation.h"
 
 #include <string>

@@ -57,7 +57,7 @@ TEST_CASE("what Location and Content-Location name is invalidated within the ori
   CHECK(keys("Location: http://other/c\nContent-Location: https://h/c") == V{"http://h/a/b?q"});
   CHECK(keys("Location: http://h:81/c\nContent-Location: //h:81/c") == V{"http://h/a/b?q"});
   CHECK(keys("Location: mailto:a@b") == V{"http://h/a/b?q"});
-  // Where http and https are one.
+  // With http and https as one scheme.
   options.scheme = Scheme::kHttp;
   CHECK(keys("Location: http://other/c\nContent-Location: https://h/c") ==
         V{"http://h/a/b?q", "http://h/c"});

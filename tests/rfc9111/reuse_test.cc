@@ -143,7 +143,8 @@ TEST_CASE("an immutable response is not validated on a reload while it is fresh"
 }
 
 TEST_CASE("what never was fresh is stale, also for a clock that is behind", "[rfc9111][4.2]") {
-  // Each worker reads the clock once a turn, so that one may look at what another stored meanwhile.
+  // Each worker reads the clock once a turn, so that one may read an object that another stored
+  // meanwhile.
   for (const char* never : {"ETag: \"v\"", "Cache-Control: max-age=0"}) {
     const StoredMeta meta = stored(never);
     for (const Nanoseconds behind : {Nanoseconds(0), Nanoseconds(1), Nanoseconds(5ms)}) {
@@ -219,14 +220,14 @@ TEST_CASE("a stale response stands in for a failed origin where nothing forbids 
     CHECK_FALSE(serves(sie + more, "A: b", 61s, kErrorStatus));
     CHECK_FALSE(serves(sie + more, "A: b", 61s, kUnreachable));
   }
-  // What never was fresh is not used without its origin, unless it says so.
+  // A never-fresh response is not used without its origin, unless it allows that.
   for (const char* never : {"ETag: \"v\"", "Cache-Control: max-age=0", "Expires: 0"}) {
     CAPTURE(never);
     CHECK_FALSE(serves(never, "A: b", 1s, kUnreachable));
     CHECK_FALSE(serves(never, "Cache-Control: stale-if-error=9", 1s, kUnreachable));
   }
   CHECK(serves("Cache-Control: max-age=0, stale-if-error=9", "A: b", 1s, kErrorStatus));
-  // Where clients' reloads are ignored, so is what they demand here.
+  // If clients' reloads are ignored, so are these demands.
   const StoredMeta meta = stored(sie);
   const auto reload = parse_request_directives(FieldText("Pragma: no-cache").fields());
   CHECK_FALSE(may_serve_stale(meta, reload, kArrived + 61s, kUnreachable, {}));

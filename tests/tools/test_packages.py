@@ -1,4 +1,4 @@
-"""Packages are installed after whoever holds the system's locks, not beside him."""
+"""Packages are installed after the holder of the system's locks has ended, not at the same time."""
 
 import fcntl
 import os
@@ -41,8 +41,8 @@ class Locks(unittest.TestCase):
                                 env={**os.environ, "APT_CONFIG": str(self.directory / "apt.conf")})
 
     def until_it_waits(self, process):
-        """What it has said when it says that it waits, or has been silent and alive for so long that
-        it does: apt says so in most runs, not in all."""
+        """The output of the process once it reports that it waits, or has been silent and alive for so
+        long that it must: apt reports it in most runs, not in all."""
         said = ""
         while "aiting for" not in said:
             if not select.select([process.stdout], [], [], SILENT)[0]:

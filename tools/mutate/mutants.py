@@ -38,12 +38,12 @@ class Mutant:
     line: int
     function: str
     kind: str
-    start: int     # of the text that is replaced
+    start: int     # offset of the replaced text
     end: int
     new: str
     was: str       # its lines, their white space made one
     now: str
-    pair: tuple = ()  # of swap and copy: where their two arguments are
+    pair: tuple = ()  # swap and copy: the places of their two arguments
     nth: int = 1   # among those of its file that are the same in function, kind, was and now
 
     @property

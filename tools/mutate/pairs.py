@@ -1,4 +1,4 @@
-"""Asks the compiler which neighbouring arguments have one type, for all calls of a source at once.
+"""Asks the compiler which neighbouring arguments have one type, for all calls of a source in one run.
 
 A probe with the types of both arguments stands before the second one. Its assertion fails, and prints the
 probe's number, if neither type converts to the other.

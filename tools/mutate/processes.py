@@ -10,7 +10,7 @@ import time
 import uuid
 
 MARK = "ENCORE_MUTATE_RUN"
-MEMORY_BYTES_MAX = 12 << 30  # of a process: a mutant that takes ever more ends at it
+MEMORY_BYTES_MAX = 12 << 30  # limit of a process: ends a mutant that allocates endlessly
 FILE_BYTES_MAX = 2 << 30
 GONE_SECONDS_MAX = 10
 

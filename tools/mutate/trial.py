@@ -301,8 +301,8 @@ class Room:
 
 
 def own_tests(root, folder, file):
-    """The names of the test sources in a folder that include a file, or bear its name. What a source
-    includes first is its header."""
+    """The names of the test sources in a folder that include a file, or bear its name. The first include of
+    a source is its header."""
     path = pathlib.Path(file)
     header = file
     if path.suffix == ".cc":

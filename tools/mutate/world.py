@@ -2,7 +2,7 @@
 
 A mutant costs one compilation of its source, as the build compiles it, and one link of each program that
 is run. Sources, archives and programs are those of the moment at which the run began: a snapshot under
-BUILD/../mutate, so that whoever edits and builds meanwhile changes nothing of it, nor it anything of theirs.
+BUILD/../mutate, so that edits and builds meanwhile do not affect it, nor it them.
 """
 
 import dataclasses

@@ -72,7 +72,7 @@ Options parse(int count, char** arguments) {
   return options;
 }
 
-// What all threads have found so far.
+// Findings of all threads so far.
 class Totals {
  public:
   explicit Totals(const Options& options) : options_(options) {}
