@@ -14,6 +14,7 @@ void Draft::check_listen_tls(std::size_t index) {
     if (is_said) fault_at(at(key), "without tls; accepted: with certificates");
   };
   if (listen.tls.empty()) {
+    needs_tls("tls_check_interval", listen.tls_check_interval != usual.tls_check_interval);
     needs_tls("tls_unknown_name", listen.tls_unknown_name != usual.tls_unknown_name);
     needs_tls("tls_min_version", listen.tls_min_version != usual.tls_min_version);
     needs_tls("tls_alpn", listen.tls_alpn != usual.tls_alpn);

@@ -79,6 +79,7 @@ struct Listen {
   bool purge_to_origin = false;  // with no purge_clients
   // TLS to clients; without a certificate they speak plain HTTP.
   std::vector<TlsPairText> tls = {};
+  Nanoseconds tls_check_interval = std::chrono::minutes(1);  // files of `tls`; 0: only reloads
   UnknownName tls_unknown_name = UnknownName::kDefault;
   TlsVersion tls_min_version = TlsVersion::k12;
   std::vector<std::string> tls_alpn = {"http/1.1"};

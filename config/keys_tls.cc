@@ -19,12 +19,22 @@ constexpr std::array kTlsKeys = {
              "Certificates, which make the listener speak TLS: PEM, leaf first; key PEM without a "
              "password, mode 0600 or 0640; optional stapled `ocsp` response (DER). The requested "
              "name selects one: exact, then `*.` for one label, else the first. A name may have an "
-             "ECDSA and an RSA certificate. A reload reads them again. See [TLS.md](TLS.md).",
+             "ECDSA and an RSA certificate. Renewed files are taken without a reload "
+             "(`tls_check_interval`). `missing = \"self-signed\"` serves a self-signed certificate "
+             "until the files exist. See [TLS.md](TLS.md).",
          .range = {.min = 0, .max = 1024},
          .tables = true,
-         .accepted = "tables [{certificate = \"FILE\", key = \"FILE\", ocsp = \"FILE\"}], the last "
-                     "key as needed",
+         .accepted = "tables [{certificate = \"FILE\", key = \"FILE\", ocsp = \"FILE\", missing = "
+                     "\"self-signed\"}], the last two keys as needed",
          .item_check = check_parsed<TlsPairText>}),
+    bound<&Listen::tls_check_interval>(
+        {.name = "tls_check_interval",
+         .kind = Kind::kDuration,
+         .doc = "Time between two checks of the files in `tls`. Changed ones are used for new "
+                "connections as soon as certificate and key load and match; until then the "
+                "previous pair stays in use, and the log says why. 0: only a reload reads them.",
+         .range = {.min = 0.1 * kSecond, .max = kDay},
+         .zero_is_off = true}),
     bound<&Listen::tls_unknown_name>({.name = "tls_unknown_name",
                                       .kind = Kind::kChoice,
                                       .doc = "Response to a name without a certificate: the first "

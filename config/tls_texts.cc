@@ -23,6 +23,13 @@ Result<TlsPair> parse_tls_pair(std::string_view lines) {
   TlsPair pair;
   std::string wrong;
   for_each_line(lines, [&](std::string_view name, std::string_view value) {
+    if (name == "missing") {
+      if (value != "error" && value != "self-signed") {
+        wrong = "has a missing that is neither \"error\" nor \"self-signed\"";
+      }
+      pair.missing = value == "self-signed" ? MissingPair::kSelfSigned : MissingPair::kError;
+      return;
+    }
     std::string* const at = name == "certificate" ? &pair.certificate
                             : name == "key"       ? &pair.key
                             : name == "ocsp"      ? &pair.ocsp

@@ -1,6 +1,7 @@
 // The texts of [[listen]] tls. Pure functions, thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,11 +9,15 @@
 
 namespace encore::config {
 
+// Action if a file of a pair does not exist.
+enum class MissingPair : std::uint8_t { kError, kSelfSigned };
+
 // A certificate and its key, in files.
 struct TlsPair {
   std::string certificate;
   std::string key;
   std::string ocsp;  // empty: nothing is stapled
+  MissingPair missing = MissingPair::kError;
 };
 
 // Parses a table's lines, "name=value", as the reader of TOML writes them. The error states the

@@ -76,7 +76,15 @@ Result<void> read_staple(const std::string& file, WallTime now, TlsIdentity& ide
 
 }  // namespace
 
+TlsIdentity::Marks TlsIdentity::marks_of(const Files& files) {
+  Marks marks{FileMark::of(files.certificate), FileMark::of(files.key), FileMark{}};
+  if (!files.ocsp.empty()) marks[2] = FileMark::of(files.ocsp);
+  return marks;
+}
+
 Result<TlsIdentity> TlsIdentity::load(const Files& files, WallTime now) {
+  // A file that changes while it is read has another mark at the next check.
+  const Marks marks = marks_of(files);
   auto key = read_private_key(files.key);
   if (!key) return in_file("key", files.key, key.error().message);
   auto read = read_certificates(files.certificate);
@@ -95,7 +103,8 @@ Result<TlsIdentity> TlsIdentity::load(const Files& files, WallTime now) {
     return in_file("certificate", files.certificate, good.error().message);
   }
   TlsIdentity identity;
-  identity.certificate_file = files.certificate;
+  identity.files = files;
+  identity.marks = marks;
   identity.key = std::move(*key);
   identity.key_type = EVP_PKEY_get_base_id(identity.key.get());
   identity.certificate = std::move(read->front());

@@ -203,15 +203,26 @@ Result<void> set_protocol(SSL_CTX* ssl, const TlsServer::Options& options) {
   return {};
 }
 
-Result<void> set_client_verify(SSL_CTX* ssl, const TlsServer::Options& options) {
-  if (options.client_verify == TlsServer::ClientVerify::kOff) return {};
-  const std::string& file = options.client_ca_file;
+Result<void> load_authorities(SSL_CTX* ssl, const std::string& file) {
   STACK_OF(X509_NAME)* const names = SSL_load_client_CA_file(file.c_str());
   if (names == nullptr || SSL_CTX_load_verify_file(ssl, file.c_str()) != 1) {
     sk_X509_NAME_pop_free(names, &X509_NAME_free);
     return openssl_fault("certificates of authorities in \"" + file + "\"");
   }
   SSL_CTX_set_client_CA_list(ssl, names);
+  return {};
+}
+
+// `from`: shares its authorities; null: they are read.
+Result<void> set_client_verify(SSL_CTX* ssl, const TlsServer::Options& options,
+                               const SSL_CTX* from) {
+  if (options.client_verify == TlsServer::ClientVerify::kOff) return {};
+  if (from == nullptr) {
+    if (auto loaded = load_authorities(ssl, options.client_ca_file); !loaded) return loaded;
+  } else {
+    SSL_CTX_set1_cert_store(ssl, SSL_CTX_get_cert_store(from));
+    SSL_CTX_set_client_CA_list(ssl, SSL_dup_CA_list(SSL_CTX_get_client_CA_list(from)));
+  }
   const bool required = options.client_verify == TlsServer::ClientVerify::kRequire;
   SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
                      nullptr);
@@ -259,40 +270,30 @@ std::string wire_format(const std::vector<std::string>& protocols) {
 
 }  // namespace
 
-TlsServer::TlsServer(const Options& options, std::vector<TlsIdentity> identities)
+TlsServer::TlsServer(const Options& options, Identities identities)
     : identities_(std::move(identities)),
       tickets_(options.tickets),
       alpn_(wire_format(options.alpn)),
       refuse_unknown_name_(options.refuse_unknown_name) {
-  for (const TlsIdentity& each : identities_) {
-    certificates_.push_back({.file = each.certificate_file,
-                             .names = each.names,
-                             .not_before = each.not_before,
-                             .not_after = each.not_after});
+  for (const auto& each : identities_) {
+    certificates_.push_back({.file = each->files.certificate,
+                             .names = each->names,
+                             .not_before = each->not_before,
+                             .not_after = each->not_after,
+                             .is_stand_in = each->is_stand_in});
   }
 }
 
 TlsServer::~TlsServer() = default;
 
-Result<std::shared_ptr<const TlsServer>> TlsServer::create(const Options& options) {
-  std::vector<TlsIdentity> identities;
-  for (const Pair& pair : options.pairs) {
-    auto identity = TlsIdentity::load(
-        {.certificate = pair.certificate_file, .key = pair.key_file, .ocsp = pair.ocsp_file},
-        options.now);
-    if (!identity) return std::unexpected(identity.error());
-    identities.push_back(std::move(*identity));
-  }
-  return create(options, std::move(identities));
-}
-
-Result<std::shared_ptr<const TlsServer>> TlsServer::create(const Options& options,
-                                                           std::vector<TlsIdentity> identities) {
+Result<std::shared_ptr<const TlsServer>> TlsServer::make(const Options& options,
+                                                         Identities identities,
+                                                         const TlsServer* before) {
   ENCORE_CHECK(!identities.empty() && options.tickets != nullptr,
                "a TLS server has a certificate and keys for tickets");
   ERR_clear_error();
   std::shared_ptr<TlsServer> server(new TlsServer(options, std::move(identities)));
-  auto made = server->make_contexts(options);
+  auto made = server->make_contexts(options, before);
   ERR_clear_error();
   if (!made) return std::unexpected(made.error());
   return server;
@@ -300,65 +301,80 @@ Result<std::shared_ptr<const TlsServer>> TlsServer::create(const Options& option
 
 Result<std::shared_ptr<const TlsServer>> TlsServer::create_for(
     const Options& options, evp_pkey_st& key, const std::vector<std::string>& chain) {
-  std::vector<TlsIdentity> identities(1);
+  TlsIdentity identity;
   EVP_PKEY_up_ref(&key);
-  identities.front().key.reset(&key);
-  identities.front().chain.reset(sk_X509_new_null());
+  identity.key.reset(&key);
+  identity.chain.reset(sk_X509_new_null());
   for (const std::string& der : chain) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(der.data());
     OpenSsl<X509> each(d2i_X509(nullptr, &bytes, static_cast<long>(der.size())));
-    if (each == nullptr || sk_X509_push(identities.front().chain.get(), each.get()) <= 0) {
+    if (each == nullptr || sk_X509_push(identity.chain.get(), each.get()) <= 0) {
       return openssl_fault("a chain of certificates");
     }
     (void)each.release();
   }
-  return create(options, std::move(identities));
+  return make(options, {std::make_shared<const TlsIdentity>(std::move(identity))});
 }
 
-Result<void> TlsServer::make_contexts(const Options& options) {
-  // Which answer for a name: the first of each kind of key.
-  std::map<std::string, std::vector<std::size_t>> members_of;
-  for (std::size_t i = 0; i < identities_.size(); ++i) {
-    for (const std::string& name : identities_[i].names) {
-      std::vector<std::size_t>& members = members_of[name];
-      const bool known = std::ranges::any_of(members, [&](std::size_t other) {
-        return identities_[other].key_type == identities_[i].key_type;
-      });
-      if (!known) members.push_back(i);
-    }
-  }
+// Which answer for a name: the first of each kind of key. A stand-in answers for no name that a
+// real certificate has: a client that cannot use the kind of key of the one would get the other.
+Result<void> TlsServer::make_contexts(const Options& options, const TlsServer* before) {
   const auto context_of = [&](const std::vector<std::size_t>& members) -> Result<const Context*> {
     std::unique_ptr<Context>& known = contexts_[members];
     if (known == nullptr) {
-      auto made = make_context(options, members);
+      auto made = make_context(options, members, before);
       if (!made) return std::unexpected(made.error());
       known = std::move(*made);
     }
     return known.get();
   };
-  for (const auto& [name, members] : members_of) {
-    auto context = context_of(members);
-    if (!context) return std::unexpected(context.error());
-    by_name_.emplace(name, *context);
+  for (const bool stand_ins : {false, true}) {
+    std::map<std::string, std::vector<std::size_t>> members_of;
+    for (std::size_t i = 0; i < identities_.size(); ++i) {
+      const TlsIdentity& each = *identities_[i];
+      if (each.is_stand_in != stand_ins) continue;
+      for (const std::string& name : each.names) {
+        if (stand_ins && find_exact_or_wild(name) != nullptr) continue;
+        std::vector<std::size_t>& members = members_of[name];
+        const bool known = std::ranges::any_of(members, [&](std::size_t other) {
+          return identities_[other]->key_type == each.key_type;
+        });
+        if (!known) members.push_back(i);
+      }
+    }
+    for (const auto& [name, members] : members_of) {
+      auto context = context_of(members);
+      if (!context) return std::unexpected(context.error());
+      by_name_.emplace(name, *context);
+    }
   }
-  const auto& names = identities_.front().names;
-  auto first = context_of(names.empty() ? std::vector<std::size_t>{0} : members_of[names.front()]);
+  const auto real = std::ranges::find(identities_, false, &TlsIdentity::is_stand_in);
+  const std::size_t place =
+      real == identities_.end() ? 0 : static_cast<std::size_t>(real - identities_.begin());
+  const auto& names = identities_[place]->names;
+  if (!names.empty()) {
+    first_ = by_name_.at(names.front());
+    return {};
+  }
+  auto first = context_of({place});
   if (!first) return std::unexpected(first.error());
   first_ = *first;
   return {};
 }
 
 Result<std::unique_ptr<TlsServer::Context>> TlsServer::make_context(
-    const Options& options, const std::vector<std::size_t>& members) const {
+    const Options& options, const std::vector<std::size_t>& members,
+    const TlsServer* before) const {
   auto context = std::make_unique<Context>();
   context->ssl.reset(new_context(TLS_server_method()));
   context->server = this;
   SSL_CTX* const ssl = context->ssl.get();
   if (ssl == nullptr) return openssl_fault("TLS");
   if (auto set = set_protocol(ssl, options); !set) return std::unexpected(set.error());
-  if (auto set = set_client_verify(ssl, options); !set) return std::unexpected(set.error());
+  const SSL_CTX* const from = before == nullptr ? nullptr : before->first_->ssl.get();
+  if (auto set = set_client_verify(ssl, options, from); !set) return std::unexpected(set.error());
   for (const std::size_t place : members) {
-    const TlsIdentity& each = identities_[place];
+    const TlsIdentity& each = *identities_[place];
     if (each.certificate == nullptr) {
       if (SSL_CTX_use_PrivateKey(ssl, each.key.get()) != 1) return openssl_fault("TLS");
       for (int i = 0; i < sk_X509_num(each.chain.get()); ++i) {
@@ -371,7 +387,7 @@ Result<std::unique_ptr<TlsServer::Context>> TlsServer::make_context(
     context->members.push_back(&each);
     if (SSL_CTX_use_cert_and_key(ssl, each.certificate.get(), each.key.get(), each.chain.get(),
                                  1) != 1) {
-      return openssl_fault("certificate \"" + each.certificate_file + "\"");
+      return openssl_fault("certificate \"" + each.files.certificate + "\"");
     }
   }
   if (auto set = set_session_context(ssl, options, context->members); !set) {
@@ -381,8 +397,7 @@ Result<std::unique_ptr<TlsServer::Context>> TlsServer::make_context(
   return context;
 }
 
-const TlsServer::Context* TlsServer::find(std::string_view name) const {
-  if (name.empty()) return first_;
+const TlsServer::Context* TlsServer::find_exact_or_wild(std::string_view name) const {
   std::string text(name);
   auto found = by_name_.find(text);
   if (found == by_name_.end()) {
@@ -392,8 +407,14 @@ const TlsServer::Context* TlsServer::find(std::string_view name) const {
       found = by_name_.find(text.replace(0, dot, "*"));
     }
   }
-  if (found != by_name_.end()) return found->second;
-  return refuse_unknown_name_ ? nullptr : first_;
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+const TlsServer::Context* TlsServer::find(std::string_view name) const {
+  if (name.empty()) return first_;
+  const Context* const found = find_exact_or_wild(name);
+  if (found != nullptr || refuse_unknown_name_) return found;
+  return first_;
 }
 
 TlsSessionPointer TlsServer::session() const {

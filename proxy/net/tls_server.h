@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,6 +33,9 @@ class TlsServer : public std::enable_shared_from_this<TlsServer> {
     std::string certificate_file;  // PEM, leaf first, then the chain
     std::string key_file;          // PEM
     std::string ocsp_file = {};    // DER; empty: none is stapled
+    // Names of a self-signed certificate that is shown while a file of certificate or key does not
+    // exist; empty: that is an error.
+    std::vector<std::string> stand_in_names = {};
   };
   enum class ClientVerify : std::uint8_t {
     kOff,
@@ -56,19 +60,30 @@ class TlsServer : public std::enable_shared_from_this<TlsServer> {
     std::vector<std::string> names;  // lower case
     WallTime not_before{};
     WallTime not_after{};
+    bool is_stand_in = false;  // self-signed here, because a file is missing
   };
 
   // Pairs of one name are chosen from by the kind of key that the client can use; of one kind the
-  // first counts. Errors show the file and what is wrong with it. REQUIRES: a pair, and tickets.
-  static Result<std::shared_ptr<const TlsServer>> create(const Options& options);
-  // The same of certificates in memory; `options.pairs` is not looked at.
-  static Result<std::shared_ptr<const TlsServer>> create(const Options& options,
-                                                         std::vector<TlsIdentity> identities);
+  // first counts. `before`: their stand-ins go on, and none of their certificates gives way to one.
+  // Errors show the file and what is wrong with it. REQUIRES: a pair, and tickets.
+  static Result<std::shared_ptr<const TlsServer>> create(
+      const Options& options, std::span<const std::shared_ptr<const TlsServer>> before = {});
   // One whose certificates are said with each session, all of the same key, which is shared, and
   // shown in front of `chain` (each DER).
   static Result<std::shared_ptr<const TlsServer>> create_for(const Options& options,
                                                              evp_pkey_st& key,
                                                              const std::vector<std::string>& chain);
+  // Checks the files of the pairs, and reads those that have changed.
+  struct Renewal {
+    // Null: no pair has changed that can be used.
+    std::shared_ptr<const TlsServer> server = {};
+    std::vector<std::size_t> taken = {};  // places of the pairs that were read
+    // For each pair why its present files cannot be used; empty: they are in use.
+    std::vector<std::string> faults = {};
+  };
+  // The new server has this one's tickets and authorities of clients. `options`, with the same
+  // pairs, is what this was made of.
+  Renewal renew(const Options& options) const;
   TlsServer(const TlsServer&) = delete;
   TlsServer& operator=(const TlsServer&) = delete;
   ~TlsServer();
@@ -88,12 +103,19 @@ class TlsServer : public std::enable_shared_from_this<TlsServer> {
   TlsTickets& tickets() const { return *tickets_; }
 
  private:
-  TlsServer(const Options& options, std::vector<TlsIdentity> identities);
-  Result<void> make_contexts(const Options& options);
+  using Identities = std::vector<std::shared_ptr<const TlsIdentity>>;
+  // `before`: whose authorities of clients it has; null: those of the options' file.
+  static Result<std::shared_ptr<const TlsServer>> make(const Options& options,
+                                                       Identities identities,
+                                                       const TlsServer* before = nullptr);
+  TlsServer(const Options& options, Identities identities);
+  Result<void> make_contexts(const Options& options, const TlsServer* before);
   Result<std::unique_ptr<Context>> make_context(const Options& options,
-                                                const std::vector<std::size_t>& members) const;
+                                                const std::vector<std::size_t>& members,
+                                                const TlsServer* before) const;
+  const Context* find_exact_or_wild(std::string_view name) const;
 
-  std::vector<TlsIdentity> identities_;
+  Identities identities_;
   std::vector<Certificate> certificates_;
   std::shared_ptr<TlsTickets> tickets_;
   std::string alpn_;  // as the protocol has it

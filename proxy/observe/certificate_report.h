@@ -14,6 +14,8 @@ struct CertificateReport {
   Nanoseconds left{};
   Nanoseconds
       life{};  // from its first day to its last; 0: that of an authority, which does not count
+  bool is_stand_in = false;  // self-signed here, because a file is missing
+  bool is_refused = false;   // files that are newer than it cannot be used
 };
 
 }  // namespace encore::server

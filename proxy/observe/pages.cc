@@ -129,16 +129,18 @@ void write_filter(MetricsWriter& out, const cache::AdmissionStatistics& admissio
 
 double seconds_of(Nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
+std::string certificate_labels(const CertificateReport& report) {
+  return fmt::format("listener=\"{}\",names=\"{}\",file=\"{}\"", label_value(report.listener),
+                     label_value(report.names), label_value(report.file));
+}
+
 void write_certificates(MetricsWriter& out, std::span<const CertificateReport> certificates) {
   if (certificates.empty()) return;
   const auto write = [&](std::string_view name, std::string_view help,
                          Nanoseconds CertificateReport::* time) {
     out.family(name, "gauge", help);
     for (const CertificateReport& each : certificates) {
-      out.sample(name,
-                 fmt::format("listener=\"{}\",names=\"{}\",file=\"{}\"", label_value(each.listener),
-                             label_value(each.names), label_value(each.file)),
-                 std::floor(seconds_of(each.*time)));
+      out.sample(name, certificate_labels(each), std::floor(seconds_of(each.*time)));
     }
   };
   write("tls_certificate_expiry_seconds",
@@ -146,6 +148,19 @@ void write_certificates(MetricsWriter& out, std::span<const CertificateReport> c
         &CertificateReport::left);
   write("tls_certificate_lifetime_seconds", "Whole validity of a certificate for clients.",
         &CertificateReport::life);
+  const auto write_flag = [&](std::string_view name, std::string_view help,
+                              bool CertificateReport::* flag) {
+    out.family(name, "gauge", help);
+    for (const CertificateReport& each : certificates) {
+      out.sample(name, certificate_labels(each), each.*flag ? 1 : 0);
+    }
+  };
+  write_flag("tls_certificate_self_signed",
+             "1: a self-signed certificate is served because the files do not exist.",
+             &CertificateReport::is_stand_in);
+  write_flag("tls_certificate_refused",
+             "1: the files have changed and cannot be used; the previous certificate is served.",
+             &CertificateReport::is_refused);
 }
 
 Json certificates_json(std::span<const CertificateReport> certificates) {
@@ -154,7 +169,9 @@ Json certificates_json(std::span<const CertificateReport> certificates) {
     out.push_back({{"listener", each.listener},
                    {"names", each.names},
                    {"file", each.file},
-                   {"expiry_seconds", std::floor(seconds_of(each.left))}});
+                   {"expiry_seconds", std::floor(seconds_of(each.left))},
+                   {"self_signed", each.is_stand_in},
+                   {"refused", each.is_refused}});
   }
   return out;
 }

@@ -182,7 +182,8 @@ Result<std::shared_ptr<const Runtime>> Proxy::make_runtime(const config::Config&
                                                            const Listeners::Plan& plan) const {
   std::vector<net::Address> own = own_;
   for (const net::Address& address : Listeners::addresses(plan)) own.push_back(address);
-  return Runtime::create(config, own, instance_, present_runtime().get(), workers_.size());
+  return Runtime::create(config, own, instance_, present_runtime().get(), workers_.size(), {},
+                         present_tls().get());
 }
 
 void Proxy::adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& runtime) {
@@ -253,11 +254,21 @@ Result<void> Proxy::reload(const config::Config& config) {
 
 void Proxy::tick() {
   reclaim();
-  certificates_.tick(*present_runtime(), monotonic_now());
+  check_certificates();
   (void)shared_.store->maintain(256);
   shared_.kernel->release_adopted();
   (void)shared_.kernel->end_waits(monotonic_now());
   tune_probation();
+}
+
+// New connections get the certificates of files that have changed.
+void Proxy::check_certificates() {
+  const auto present = present_tls();
+  auto next = certificates_.tick(*present_runtime(), *present, monotonic_now());
+  if (next == nullptr) return;
+  for (auto& worker : workers_) worker->set_tls(next);
+  const MutexLock lock(runtime_mutex_);
+  tls_ = std::move(next);
 }
 
 // Takes samples where it is known how many objects the disks will hold, others where that was wrong
@@ -364,7 +375,13 @@ void Proxy::complete_listeners() {
 
 void Proxy::keep_runtime(std::shared_ptr<const Runtime> runtime) {
   const MutexLock lock(runtime_mutex_);
+  tls_ = std::shared_ptr<const TlsListeners>(runtime, &runtime->tls);
   runtime_ = std::move(runtime);
+}
+
+std::shared_ptr<const TlsListeners> Proxy::present_tls() const {
+  const MutexLock lock(runtime_mutex_);
+  return tls_;
 }
 
 std::shared_ptr<const Runtime> Proxy::present_runtime() const {
@@ -379,7 +396,7 @@ Snapshot Proxy::snapshot() const {
   sum.servers = server_reports(*runtime);
   sum.series = series_report(*runtime, shared_);
   sum.intercept = intercept_report(*runtime);
-  sum.certificates = known_certificates(runtime->config, runtime->tls, wall_now());
+  sum.certificates = known_certificates(runtime->config, *present_tls(), wall_now());
   shared_.carried.add_to(sum);
   return sum;
 }

@@ -122,11 +122,15 @@ class Proxy {
   void adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& runtime);
   void reclaim();
   void keep_runtime(std::shared_ptr<const Runtime> runtime);
+  std::shared_ptr<const TlsListeners> present_tls() const;
+  void check_certificates();
 
   config::Config config_;
   const std::string instance_;
   mutable Mutex runtime_mutex_;
   std::shared_ptr<const Runtime> runtime_ ENCORE_GUARDED_BY(runtime_mutex_);  // made from config_
+  // The runtime's, or with newer certificates.
+  std::shared_ptr<const TlsListeners> tls_ ENCORE_GUARDED_BY(runtime_mutex_);
   Shared shared_;
   std::unique_ptr<StoreLink> store_link_;
   std::vector<std::unique_ptr<Worker>> workers_;

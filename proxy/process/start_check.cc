@@ -222,11 +222,14 @@ class Checker {
     for (const config::TlsPairText& pair : listen.tls) {
       config::Listen only;
       only.tls = {pair};
-      auto server = TlsListeners::make(only, *tickets);
+      auto server =
+          TlsListeners::make(only, {.names = stand_in_names(config_, listen), .tickets = *tickets});
       add(section + ".tls", server);
       if (!server) continue;
       for (const CertificateReport& each : TlsListeners::reports(listen, **server, wall_now())) {
-        if (is_renewal_due(each)) {
+        if (each.is_stand_in) {
+          result_.notes.push_back("listen " + each.listener + ": " + stand_in_text(each));
+        } else if (is_renewal_due(each)) {
           result_.notes.push_back("listen " + each.listener + ": " + renewal_text(each));
         }
       }

@@ -306,6 +306,11 @@ void Worker::sweep(MonotonicTime now) {
   if (arrivals_waiting_ == 0) listeners_->forget_unused(connections_);
 }
 
+void Worker::set_tls(std::shared_ptr<const TlsListeners> tls) {
+  if (!begun_) return listeners_->set_tls(*tls);
+  loop_->post([this, tls = std::move(tls)] { listeners_->set_tls(*tls); });
+}
+
 void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<ListenerSeat> seats) {
   if (!begun_) {
     runtime_ = std::move(runtime);

@@ -69,6 +69,9 @@ class Worker final : private ConnectionKeeper,
   // and that are not among them accept the clients that wait already, and are closed; their
   // connections end when they have answered the requests in progress.
   void set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<ListenerSeat> seats);
+  // Any thread: new connections to these listeners, those of the present configuration, get this
+  // TLS from now on.
+  void set_tls(std::shared_ptr<const TlsListeners> tls);
   // Any thread: accepts no more and ends when all is done or its time is over. A gentle one may be
   // followed by another that is not.
   void drain(const DrainPlan& plan);

@@ -51,6 +51,13 @@ void WorkerListeners::set(std::vector<ListenerSeat> seats) {
   }
 }
 
+void WorkerListeners::set_tls(const TlsListeners& tls) {
+  for (const Open& open : open_) open.context->tls = tls.of(open.context->index);
+  for (const Left& left : left_) {
+    if (!left.context->closed) left.context->tls = tls.of(left.context->index);
+  }
+}
+
 void WorkerListeners::open(ListenerSeat seat) {
   auto context =
       std::make_unique<ListenerContext>(ListenerContext{.mode = seat.mode,

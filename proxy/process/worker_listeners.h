@@ -29,6 +29,8 @@ class WorkerListeners {
   // Sets these and no others: new ones begin to accept, the others accept the clients that wait,
   // and are closed. Their clients are closed with them, or are those of their successor.
   void set(std::vector<ListenerSeat> seats);
+  // TLS of new connections to the listeners, by their places in the present configuration.
+  void set_tls(const TlsListeners& tls);
   // One more socket of that listener, which may have gone in the meantime.
   void add(std::uint64_t id, net::Socket socket);
   // All sockets that accept, with the listeners' ids, for another process.

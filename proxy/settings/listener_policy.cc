@@ -39,6 +39,7 @@ Result<std::unique_ptr<const ListenerPolicy>> ListenerPolicy::make(
   // Keys that apply before the first request do not matter to requests.
   plain.http2 = listen.http2;
   plain.tls = listen.tls;
+  plain.tls_check_interval = listen.tls_check_interval;
   plain.tls_unknown_name = listen.tls_unknown_name;
   plain.tls_min_version = listen.tls_min_version;
   plain.tls_alpn = listen.tls_alpn;

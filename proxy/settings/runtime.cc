@@ -149,14 +149,15 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
                                                        const std::vector<net::Address>& own,
                                                        std::string_view instance,
                                                        const Runtime* before, std::size_t workers,
-                                                       std::shared_ptr<net::TlsTickets> tickets) {
+                                                       std::shared_ptr<net::TlsTickets> tickets,
+                                                       const TlsListeners* tls_before) {
   const SeriesBounds bounds{.most = config.admin.metrics_series, .workers = workers};
   auto router = Router::create(config, before == nullptr ? nullptr : &before->router, bounds);
   if (!router) return std::unexpected(router.error());
   auto error_pages = ErrorPages::read(config.http.error_pages);
   if (!error_pages) return std::unexpected(error_pages.error());
-  auto tls =
-      TlsListeners::create(config, before == nullptr ? nullptr : &before->tls, std::move(tickets));
+  if (tls_before == nullptr && before != nullptr) tls_before = &before->tls;
+  auto tls = TlsListeners::create(config, tls_before, std::move(tickets));
   if (!tls) return std::unexpected(tls.error());
   auto interception =
       interception_of(config.intercept, before == nullptr ? nullptr : before->interception.get());

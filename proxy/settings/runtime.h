@@ -43,11 +43,12 @@ struct Runtime {
   // what was counted of what stays, is taken over from it; null: there is nothing. `workers` will
   // work by it. `tickets`: keys of another process that go on; null: there is none. Errors:
   // certificates that cannot be loaded, an authority that cannot be used, error pages that cannot
-  // be read.
+  // be read. `tls_before`: the present listeners, which may have newer certificates than `before`;
+  // null: those of `before`.
   static Result<std::shared_ptr<const Runtime>> create(
       const config::Config& config, const std::vector<net::Address>& own, std::string_view instance,
       const Runtime* before = nullptr, std::size_t workers = 1,
-      std::shared_ptr<net::TlsTickets> tickets = {});
+      std::shared_ptr<net::TlsTickets> tickets = {}, const TlsListeners* tls_before = nullptr);
 
   // Unique for each runtime.
   std::uint64_t number = 0;

@@ -49,10 +49,33 @@ TEST_CASE("pairs for TLS are tables in a list, and are dumped as such", "[config
   CHECK(*again == config);
 }
 
+TEST_CASE("a pair says what happens while its files are missing", "[config][tls]") {
+  const auto missing = [](const std::string& value) {
+    return "tls = [{certificate = \"a\", key = \"b\", missing = \"" + value + "\"}]\n";
+  };
+  CHECK(good("tls = [{certificate = \"a\", key = \"b\"}]\n").listen[0].tls[0]->missing ==
+        MissingPair::kError);
+  CHECK(good(missing("error")).listen[0].tls[0]->missing == MissingPair::kError);
+  const Config config = good(missing("self-signed"));
+  CHECK(config.listen[0].tls[0]->missing == MissingPair::kSelfSigned);
+  CHECK(says(dump_config(config), missing("self-signed")));
+  CHECK(
+      says(fault(missing("acme")), "has a missing that is neither \"error\" nor \"self-signed\""));
+}
+
+TEST_CASE("files are checked at an interval of a tenth of a second or more, or never",
+          "[config][tls]") {
+  const std::string pair = "tls = [{certificate = \"a\", key = \"b\"}]\ntls_check_interval = ";
+  CHECK(good(pair + "\"100ms\"\n").listen[0].tls_check_interval == std::chrono::milliseconds(100));
+  CHECK(good(pair + "\"0s\"\n").listen[0].tls_check_interval.count() == 0);
+  CHECK(says(fault(pair + "\"99ms\"\n"), "listen.0.tls_check_interval: "));
+  CHECK(says(fault("tls_check_interval = \"5s\"\n"), "without tls"));
+}
+
 TEST_CASE("what is no list of tables is said to be none", "[config][tls]") {
   constexpr std::string_view kAccepted =
       "; accepted: a list of up to 1024: tables [{certificate = \"FILE\", key = \"FILE\", ocsp = "
-      "\"FILE\"}], the last key as needed";
+      "\"FILE\", missing = \"self-signed\"}], the last two keys as needed";
   for (const auto& [written, wrong] :
        {std::pair<std::string, std::string>{"{certificate = \"a\", key = \"b\"}",
                                             "{certificate = \"a\", key = \"b\"} is not a list"},
