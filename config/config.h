@@ -92,6 +92,12 @@ struct Listen {
   friend bool operator==(const Listen&, const Listen&) = default;
 };
 
+// [acme]: challenges of certificate authorities, whose responses an ACME client writes to files.
+struct Acme {
+  std::string challenge_directory;  // empty: none is answered here
+  friend bool operator==(const Acme&, const Acme&) = default;
+};
+
 // [[origin]]: where requests to a reverse listener go.
 struct Origin {
   std::string host = "*";  // lower case: exact, "*.example.com" (any depth below it), or "*"
@@ -493,6 +499,7 @@ struct Http {
 
 struct Config {
   std::vector<Listen> listen = {Listen{}};
+  Acme acme;
   std::vector<Origin> origin;
   std::vector<Rule> rule;
   Forward forward;

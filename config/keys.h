@@ -108,6 +108,7 @@ constexpr double kDay = 86400 * kSecond;
 // The tables, one for each section; schema.cc puts them together.
 std::span<const Key> listen_keys();
 std::span<const Key> listen_tls_keys();  // a part of them
+std::span<const Key> acme_keys();
 std::span<const Key> origin_keys();
 std::span<const Key> rule_keys();
 std::span<const Key> forward_keys();

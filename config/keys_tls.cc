@@ -1,4 +1,4 @@
-// Keys of [[listen]] for TLS to clients.
+// Keys of [[listen]] for TLS to clients, and of [acme].
 #include <array>
 
 #include "config/keys.h"
@@ -86,8 +86,23 @@ constexpr std::array kTlsKeys = {
                                          .range = {.min = 1, .max = 65535}}),
 };
 
+constexpr std::array kAcmeKeys = {
+    bound<&Acme::challenge_directory>(
+        {.name = "challenge_directory",
+         .doc =
+             "Directory in which an ACME client (certbot, lego, dehydrated) writes its http-01 "
+             "challenges. Plain listeners respond to GET and HEAD of "
+             "`/.well-known/acme-challenge/TOKEN` from it, before rules, redirects, access lists "
+             "and logins; forward listeners only if the request is for the proxy itself. Other "
+             "files than key authorizations, links and files over 4 KiB are 404. Empty: off. See "
+             "[TLS.md](TLS.md#get-certificates-by-acme).",
+         .accepted = "a directory or \"\"",
+         .item_check = check_file_name}),
+};
+
 }  // namespace
 
+std::span<const Key> acme_keys() { return kAcmeKeys; }
 std::span<const Key> listen_tls_keys() { return kTlsKeys; }
 
 }  // namespace encore::config

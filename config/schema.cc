@@ -219,6 +219,10 @@ Result<Value> accept_integers(const Key& key, const Value& written) {
 std::span<const Section> schema() {
   static const std::array kSections = {
       section<&Config::listen>("listen", "Listeners for clients, any number.", listen_keys()),
+      section<&Config::acme>("acme",
+                             "Challenges of certificate authorities. See "
+                             "[TLS.md](TLS.md#get-certificates-by-acme).",
+                             acme_keys()),
       section<&Config::origin>("origin",
                                "Origins of reverse listeners. The best match by host, then the "
                                "longest path, wins; without a match the response is 404.",

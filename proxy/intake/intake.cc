@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "proxy/exchange/decide.h"
 #include "proxy/intake/access_check.h"
+#include "proxy/intake/challenge_files.h"
 #include "proxy/intake/plain_hit.h"
 #include "proxy/intake/purge_refusal.h"
 #include "proxy/observe/request_steps.h"
@@ -29,6 +30,13 @@ Intake::Outcome Intake::take(const Arrival& arrival, RequestView& view, CacheVie
     if (!identity.is_still_decrypted(runtime, parts_.loop.now())) {
       view.head = &head;
       return Refuse{no_longer_decrypted()};
+    }
+  }
+  if (!runtime.challenge_directory.empty() && !arrival.is_tls && view.inside == nullptr)
+      [[unlikely]] {
+    if (const auto token = challenge_name(head, listener.mode)) {
+      view.head = &head;
+      return Refuse{challenge_reply(read_challenge(runtime.challenge_directory, *token))};
     }
   }
   const net::Address& client = identity.client();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/text.h"
 #include "proxy/http/head_text.h"
@@ -54,6 +55,18 @@ Refusal refused_by_access(std::string_view why, Refusal::Further further) {
 }
 
 Refusal no_longer_decrypted() { return denied(421, "no-longer-decrypted", "Connect again."); }
+
+Refusal challenge_reply(std::optional<std::string> content) {
+  Refusal reply{.status = 200, .outcome = Outcome::kChallenge, .detail = "acme"};
+  if (content) {
+    reply.content = std::move(*content);
+    return reply;
+  }
+  reply.status = 404;
+  reply.detail = "no-challenge";
+  reply.text = "No challenge of this name.";
+  return reply;
+}
 
 Refusal moved_to_https(std::uint32_t port, const http::RequestHead& head,
                        const http::Target& target) {
@@ -116,8 +129,10 @@ http::OwnReply reply_to(const Refusal& refusal, const RefusalFacts& facts) {
   cache_status.said = policy == nullptr || policy->cache_status;
   const std::string text = std::string(refusal.text) + " Reason: " + std::string(refusal.detail) +
                            named_keys(facts.listener.mode, refusal.detail) + ".";
-  http::OwnReply reply = http::make_own_reply(refusal.status, text, facts.http_date, cache_status,
-                                              runtime.error_pages.find(refusal.status));
+  const http::OwnPage content{.content_type = "application/octet-stream", .body = refusal.content};
+  http::OwnReply reply = http::make_own_reply(
+      refusal.status, text, facts.http_date, cache_status,
+      refusal.content.empty() ? runtime.error_pages.find(refusal.status) : &content);
   reply.head += refusal.fields;
   if (runtime.config.log.request_id == config::RequestIds::kRespond) {
     http::append_field(kRequestIdField, facts.request_id, reply.head);

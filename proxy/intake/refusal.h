@@ -2,6 +2,7 @@
 // and its words; and the response that says so, as far as no protocol frames it. Pure, thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,7 @@ struct Refusal {
   std::string_view text = {};
   std::string fields = {};  // further field lines
   Further further = Further::kEnds;
+  std::string content = {};    // instead of the words, application/octet-stream; empty: none
   const Rule* rule = nullptr;  // that holds for the request; null: none
 };
 
@@ -40,6 +42,8 @@ Refusal refused_by(const ViewFault& fault);
 Refusal refused_by_access(std::string_view why, Refusal::Further further);
 // The configuration no longer decrypts the CONNECT that it came in.
 Refusal no_longer_decrypted();
+// The response to a challenge of ACME: the content of its file, or 404 for a token without one.
+Refusal challenge_reply(std::optional<std::string> content);
 // The same URL is available by https at this port.
 Refusal moved_to_https(std::uint32_t port, const http::RequestHead& head,
                        const http::Target& target);

@@ -36,6 +36,7 @@ inline constexpr std::array<std::string_view, kOutcomeClassCount> kOutcomeClassN
   X(kIntercepted, "intercepted", kPass)               \
   X(kUpgrade, "upgrade", kPass)                       \
   X(kPublished, "published", kPass)                   \
+  X(kChallenge, "challenge", kPass)                   \
   X(kRule, "rule", kPass)                             \
   X(kPurge, "purge", kPass)                           \
   X(kBadRequest, "bad-request", kError)               \

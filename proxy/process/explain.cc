@@ -11,6 +11,7 @@
 #include "proxy/exchange/decide.h"
 #include "proxy/http/parser.h"
 #include "proxy/intake/access_check.h"
+#include "proxy/intake/challenge_files.h"
 #include "proxy/origin/origin_request.h"
 #include "proxy/request/request_context.h"
 #include "proxy/request/view_maker.h"
@@ -308,6 +309,11 @@ Result<Explanation> explain_by(const Known& known, const Explained& asked) {
   lines.add("request", asked.method + " " + asked.url + " of " + asked.client);
   lines.add("listener", listen->address.text() + (is_forward ? " forward" : " reverse") +
                             (listen->tls.empty() ? "" : " by TLS"));
+  if (!known.runtime->challenge_directory.empty() && listen->tls.empty() &&
+      challenge_name(head, listen->mode)) {
+    lines.add("answer", "200 or 404 here: acme");
+    return lines;
+  }
   if (fault.status != 0) {
     lines.add("answer", fmt::format("{} here: {}", fault.status, fault.detail));
     return lines;

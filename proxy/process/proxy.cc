@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "config/derive.h"
 #include "config/network.h"
+#include "proxy/intake/challenge_files.h"
 #include "proxy/observe/log.h"
 #include "proxy/process/series_reports.h"
 #include "proxy/process/store_link.h"
@@ -192,6 +193,10 @@ void Proxy::adopt(Listeners::Plan plan, const std::shared_ptr<const Runtime>& ru
   for (const auto& policy : runtime->policies) {
     if (policy == nullptr || policy->credentials == nullptr) continue;
     warnings.insert(policy->credentials->warnings().begin(), policy->credentials->warnings().end());
+  }
+  const std::string& challenges = runtime->config.acme.challenge_directory;
+  if (auto usable = check_challenge_directory(challenges); !usable) {
+    warnings.insert(usable.error().message);
   }
   for (const std::string& warning : warnings) log::warn("{}", warning);
   certificates_.begin(*runtime, monotonic_now());

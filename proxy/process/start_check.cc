@@ -9,6 +9,7 @@
 #include "config/derive.h"
 #include "config/network.h"
 #include "proxy/coding/make_encoder.h"
+#include "proxy/intake/challenge_files.h"
 #include "proxy/net/listener.h"
 #include "proxy/net/listening.h"
 #include "proxy/net/tls.h"
@@ -113,8 +114,15 @@ class Checker {
       if (is_renewal_due(report)) result_.notes.push_back(renewal_text(report));
     }
     check_error_pages();
+    check_challenges();
     // Everything else that follows from the config.
     if (result_.faults.size() == faults_before) add("", Runtime::create(config_, {}, {}));
+  }
+
+  // An ACME client may make it later.
+  void check_challenges() {
+    const auto usable = check_challenge_directory(config_.acme.challenge_directory);
+    if (!usable) result_.notes.push_back(usable.error().message);
   }
 
   void check_error_pages() {

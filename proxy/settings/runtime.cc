@@ -105,6 +105,7 @@ void set_log(Runtime& runtime) {
 
 void set_published(Runtime& runtime) {
   const config::Filters& filters = runtime.config.filters;
+  runtime.challenge_directory = runtime.config.acme.challenge_directory;
   runtime.squid_digest = filters.squid_digest;
   if (!filters.path.empty()) runtime.published_root = filters.path + "/";
   for (const config::CidrText& block : filters.allow_clients) {

@@ -74,6 +74,8 @@ struct Runtime {
   bool logs_response_fields = false;  // the access log has some of each response
   bool follows_requests = false;      // step by step, on standard error
   Nanoseconds sweep_interval{};
+  // The directory of challenges, here because each request checks it; empty: none is answered.
+  std::string challenge_directory;
   std::string published_root;              // "/filters/"; empty: not on proxy listeners
   std::vector<config::Cidr> published_to;  // clients that may fetch it there
 

@@ -106,24 +106,25 @@ level = "warn"
 
 TEST_CASE("Every fault is reported with its place, what is wrong and what is accepted",
           "[config]") {
-  CHECK(faults("[cache]\nmemroy = \"1GiB\"\nshards = 3\n[admision]\nfpr = 1\n") ==
-        "encore.toml:4:2: admision: unknown section, did you mean \"admission\"?; accepted: "
-        "listen, origin, rule, forward, intercept, cache, compression, disk, admission, state, "
-        "upgrade, "
-        "workers, admin, filters, shadow, log, "
-        "timeouts, "
-        "limits, "
-        "limit, upstream, http\n"
-        "encore.toml:2:1: cache.memroy: unknown key, did you mean \"memory\"?; accepted: memory, "
-        "shards, eviction, max_object, collapse, collapse_buffer, uncacheable_memory, "
-        "background_finish, range_fetch_max, variants_max, query_sort, query_drop, "
-        "normalise_accept_encoding, heuristic_fraction, heuristic_max, "
-        "heuristic_with_cookie, keep_stale, "
-        "serve_stale_on_error, stale_while_revalidate, stale_if_error, targets, "
-        "ignore_client_reload, set_cookie, cache_status_key, cache_status_admission, tag_fields, "
-        "strip_tags, purge_at_start, mean_object, disk_write_rate, disk_reinsert, disk_life_min\n"
-        "encore.toml:3:10: cache.shards: 3 is not a power of two; accepted: a power of two, 1 .. "
-        "256");
+  CHECK(
+      faults("[cache]\nmemroy = \"1GiB\"\nshards = 3\n[admision]\nfpr = 1\n") ==
+      "encore.toml:4:2: admision: unknown section, did you mean \"admission\"?; accepted: "
+      "listen, acme, origin, rule, forward, intercept, cache, compression, disk, admission, state, "
+      "upgrade, "
+      "workers, admin, filters, shadow, log, "
+      "timeouts, "
+      "limits, "
+      "limit, upstream, http\n"
+      "encore.toml:2:1: cache.memroy: unknown key, did you mean \"memory\"?; accepted: memory, "
+      "shards, eviction, max_object, collapse, collapse_buffer, uncacheable_memory, "
+      "background_finish, range_fetch_max, variants_max, query_sort, query_drop, "
+      "normalise_accept_encoding, heuristic_fraction, heuristic_max, "
+      "heuristic_with_cookie, keep_stale, "
+      "serve_stale_on_error, stale_while_revalidate, stale_if_error, targets, "
+      "ignore_client_reload, set_cookie, cache_status_key, cache_status_admission, tag_fields, "
+      "strip_tags, purge_at_start, mean_object, disk_write_rate, disk_reinsert, disk_life_min\n"
+      "encore.toml:3:10: cache.shards: 3 is not a power of two; accepted: a power of two, 1 .. "
+      "256");
 }
 
 TEST_CASE("A key that stands in another section is found there", "[config]") {

@@ -125,6 +125,9 @@ TEST_CASE("what is answered here has its status and why", "[process][explain]") 
   config.listen[0].redirect_https = true;
   CHECK(line(said(config, {.url = "http://a.example/public"}), "answer") ==
         "301 here: redirect-https");
+  config.acme.challenge_directory = "/nowhere";
+  CHECK(line(said(config, {.url = "http://a.example/.well-known/acme-challenge/x"}), "answer") ==
+        "200 or 404 here: acme");
   CHECK(line(said(forwarding(), {.url = "http://a.example/", .client = "192.0.2.1"}), "answer")
             .find("403 here: ") == 0);
 }

@@ -216,6 +216,22 @@ TEST_CASE("state that a running encore holds is no fault, but worth a note", "[s
   CHECK(check.notes[0].find(place / "state") != std::string::npos);
 }
 
+TEST_CASE("what an ACME client makes later is no fault, but worth a note", "[server][start]") {
+  const TemporaryDirectory place;
+  config::Config config = sound_config();
+  config.acme.challenge_directory = place / "acme";
+  const std::string files = "certificate=" + (place / "a.pem") + "\nkey=" + (place / "a.key");
+  config.listen[0].tls = {config::TlsPairText(files + "\nmissing=self-signed\n")};
+  const StartCheck check = check_start(config);
+  CHECK(check.faults.empty());
+  REQUIRE(check.notes.size() == 2);
+  CHECK(check.notes[0].contains("clients get a self-signed one for localhost"));
+  CHECK(check.notes[1].contains("acme.challenge_directory: "));
+  CHECK(std::filesystem::is_empty(place.path()));
+  config.listen[0].tls = {config::TlsPairText(files + "\n")};
+  CHECK(keys_at_fault(config) == Keys{"listen.0.tls"});
+}
+
 TEST_CASE("a coding that has no room for one encoder is worth a note", "[server][start]") {
   config::Config config = sound_config();
   config.compression.codings = {"zstd", "br", "gzip"};
