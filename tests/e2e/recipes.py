@@ -8,7 +8,7 @@ import pathlib
 import sys
 import threading
 
-from harness import Encore, eventually
+from harness import Encore, eventually, free_port
 
 RECIPES = pathlib.Path(__file__).resolve().parents[2] / "recipes"
 
@@ -37,6 +37,8 @@ class Recipe(Encore):
                     "admin.address": f"127.0.0.1:{self.admin_port}", "workers.count": 2,
                     "cache.memory": "64MiB", "log.access": self.access_path,
                     **{key.replace("__", "."): value for key, value in settings.items()}}
+        for further in range(1, text.count("[[listen]]")):
+            settings.setdefault(f"listen.{further}.address", f"127.0.0.1:{free_port()}")
         if servers:
             settings["origin.0.servers"] = ",".join(servers)
         if "disk = " in text:
