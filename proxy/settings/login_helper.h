@@ -1,7 +1,7 @@
 // LoginHelper: asks a program whether a password is right, by the protocol of Squid's helpers for
 // basic authentication: a line "NAME PASSWORD", both with %XX for bytes that are not plain, is
-// answered by "OK", "ERR" or "BH". Each question has a process of the program to itself, which is kept
-// for the next. Thread-safe; a question blocks its thread.
+// answered by "OK", "ERR" or "BH". Each question has a process of the program to itself, which is
+// kept for the next. Thread-safe; a question blocks its thread.
 #pragma once
 
 #include <cstddef>
