@@ -217,7 +217,7 @@ class System final : public PolledSystem {
     Port address;
     std::size_t receive_buffer = 0;
     std::size_t unsent_max = 0;  // it is writable with less unsent (TCP_NOTSENT_LOWAT); 0: with any
-    std::uint64_t count = 0;  // an eventfd's
+    std::uint64_t count = 0;     // an eventfd's
     std::uint32_t generation = 0;
     Listener listener;
     std::vector<Watch*> watches;
