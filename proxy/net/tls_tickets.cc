@@ -12,7 +12,7 @@
 namespace encore::net {
 namespace {
 
-constexpr std::size_t kFileBytesMax = 64UL * 1024;
+constexpr std::size_t kTicketFileBytesMax = 64UL * 1024;
 
 std::optional<TlsTickets::Key> random_key() {
   TlsTickets::Key key;
@@ -78,7 +78,7 @@ Result<std::shared_ptr<TlsTickets>> TlsTickets::create(MonotonicTime now) {
 }
 
 Result<std::shared_ptr<TlsTickets>> TlsTickets::read(const std::string& file) {
-  auto text = read_secret_file(file, kFileBytesMax);
+  auto text = read_secret_file(file, kTicketFileBytesMax);
   if (!text) return fail(file + ": " + text.error().message);
   std::shared_ptr<TlsTickets> tickets(new TlsTickets());
   const MutexLock lock(tickets->mutex_);
