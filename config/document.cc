@@ -1,5 +1,7 @@
 // docs/CONFIG.md out of the schema.
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "config/dump.h"
 #include "config/schema.h"
@@ -12,8 +14,8 @@ constexpr std::string_view kIntroduction =
 
 `./dev docs` generates this page from the schema. Do not edit it.
 
-`encore --config FILE` reads a [TOML](https://toml.io) file. It is optional: every key that is not *required* has a
-default. `--set section.key=value` sets keys after the file is read:
+`encore --config FILE` reads a [TOML](https://toml.io) file. It is optional: every key has a default, except *required*
+ones. `--set section.key=value` sets keys after it:
 
 ```sh
 encore --set cache.memory=1GiB --set forward.connect_ports=443,8443 --set listen.0.address=127.0.0.1:8080
@@ -21,19 +23,36 @@ encore --set listen.0.mode=reverse --set origin.0.servers=http://127.0.0.1:8000
 ```
 
 - Each key has its default, the accepted values in parentheses (else true or false), and its meaning. *Upgrade*: a reload
-  cannot change it, [an upgrade](UPGRADE.md) can, without a failed request. *Restart*: only a new start changes it.
-- Elements of `[[listen]]`, `[[origin]]`, `[[rule]]` and `[[disk]]` are counted from 0; the next number adds one.
-- Lists are written with commas or as TOML: `'["10.0.0.0/8", "::1"]'`.
+  cannot change it, [an upgrade](UPGRADE.md) can. *Restart*: only a new start can.
+- Elements of `[[listen]]` and the like are counted from 0; the next number adds one.
+- Lists are written with commas or as TOML: `'["10.0.0.0/8", "::1"]'`. "up to 16" is their length.
 - Bytes: `"4096"`, `"64KiB"`, `"1.5GiB"`, `"10MB"`. Durations: `"250ms"`, `"90s"`, `"2h"`, `"7d"`.
-- `encore --check-config` checks the configuration and prints derived values. `encore --dump-config` prints a complete
-  file with all keys.
-- Errors name file, line, column, key, fault and accepted values, and end the program with status 2.
+- `--check-config` checks the configuration and prints derived values, `--dump-config` a complete file.
+- Errors name file, line, column, key, fault and accepted values, with exit status 2.
 - SIGHUP reloads the file, all or nothing ([how](OPERATIONS.md#reload)).
 
 )";
 
-// "- **`name`** `default` (accepted): meaning."
-std::string key_item(const Key& key, const void* defaults) {
+// Returns the accepted values without the words that the brackets of the default say.
+std::string shown_accepted(const Key& key) {
+  std::string text = accepted_text(key);
+  constexpr std::string_view kList = "a list of ";
+  if (const auto at = text.find(kList);
+      at != std::string::npos && at <= std::string("one, or ").size()) {
+    text.erase(at, kList.size());
+  }
+  return text;
+}
+
+// Returns the accepted values that all keys of the section share, or "" if they differ.
+std::string shared_accepted(const Section& section) {
+  const std::string text = accepted_text(section.keys.front());
+  const auto has_it = [&](const Key& key) { return accepted_text(key) == text; };
+  return section.keys.size() > 1 && std::ranges::all_of(section.keys, has_it) ? text : "";
+}
+
+// "- **`name`** `default` (accepted): meaning."; without "(accepted)" if the section states it.
+std::string key_item(const Key& key, const void* defaults, bool with_accepted) {
   const Value value = key.get(defaults);
   std::string item = "- **`" + std::string(key.name) + "`** ";
   if (key.required) {
@@ -41,7 +60,7 @@ std::string key_item(const Key& key, const void* defaults) {
   } else if (!is_unset(value)) {
     item += "`" + toml_text(key, value) + "` ";
   }
-  if (key.kind != Kind::kBool) item += "(" + accepted_text(key) + ")";
+  if (with_accepted && key.kind != Kind::kBool) item += "(" + shown_accepted(key) + ")";
   while (item.ends_with(' ')) item.pop_back();
   item += ": " + std::string(key.doc);
   if (key.apply == Apply::kUpgrade) item += " *Upgrade.*";
@@ -53,8 +72,13 @@ std::string section_text(const Section& section, Config& defaults) {
   const std::string name(section.name);
   if (section.repeated) section.resize(defaults, 1);
   std::string text = "## " + (section.repeated ? "[[" + name + "]]" : "[" + name + "]") + "\n\n" +
-                     std::string(section.doc) + "\n\n";
-  for (const auto& key : section.keys) text += key_item(key, section.at(defaults, 0));
+                     std::string(section.doc);
+  const std::string shared = shared_accepted(section);
+  if (!shared.empty()) text += " All accept " + shared + ".";
+  text += "\n\n";
+  for (const auto& key : section.keys) {
+    text += key_item(key, section.at(defaults, 0), shared.empty());
+  }
   return text + "\n";
 }
 

@@ -19,9 +19,9 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::memory_bytes>(
         {.name = "memory",
          .kind = Kind::kBytes,
-         .doc = "Memory for cached objects with keys, heads, bodies and index; filter and "
-                "connections come on top. A reload may lower it, or raise it to 10GiB or eight "
-                "times its value at the start.",
+         .doc = "Memory for cached objects with keys, heads, bodies and index, without filter and "
+                "connections. A reload may lower it, or raise it to 10GiB or eight times its value "
+                "at the start.",
          .range = {.min = 64.0 * kKiB, .max = 64.0 * kTiB}}),
     bound<&Cache::shards>({.name = "shards",
                            .kind = Kind::kInteger,
@@ -33,10 +33,10 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::eviction>(
         {.name = "eviction",
          .kind = Kind::kChoice,
-         .doc = "Eviction policy. `sieve`, `lru` and `fifo` need no extra memory; `lfu`, `gdsf` "
-                "and `lhd` 24 bytes per entry, `w-tinylfu` 16 to 32; `s3-fifo`, `2q` and `arc` 80 "
-                "bytes for each of up to as many evicted keys, in addition to `cache.memory`. A "
-                "reload keeps cached objects.",
+         .doc =
+             "`sieve`, `lru` and `fifo` need no extra memory; `lfu`, `gdsf` and `lhd` 24 bytes per "
+             "entry, `w-tinylfu` 16 to 32; `s3-fifo`, `2q` and `arc` 80 bytes for each of up to as "
+             "many evicted keys, in addition to `cache.memory`. A reload keeps cached objects.",
          .choices = cache::kOnlineEvictionNames}),
     bound<&Cache::max_object_bytes>(
         {.name = "max_object",
@@ -48,7 +48,7 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::collapse>(
         {.name = "collapse",
          .kind = Kind::kBool,
-         .doc = "Let requests for an object that is being fetched wait for that transfer."}),
+         .doc = "Let requests for an object that is being fetched share that transfer."}),
     bound<&Cache::collapse_buffer_bytes>(
         {.name = "collapse_buffer",
          .kind = Kind::kBytes,
@@ -60,11 +60,11 @@ constexpr std::array kCacheKeys = {
          .doc = "How long Encore remembers that a response may not be shared, so that requests for "
                 "it do not wait for each other.",
          .range = {.min = 0, .max = kDay}}),
-    bound<&Cache::background_finish_bytes>({.name = "background_finish",
-                                            .kind = Kind::kBytes,
-                                            .doc = "Finish a transfer that is being stored without "
-                                                   "clients if at most this much is missing.",
-                                            .range = {.min = 0, .max = 64.0 * kTiB}}),
+    bound<&Cache::background_finish_bytes>(
+        {.name = "background_finish",
+         .kind = Kind::kBytes,
+         .doc = "Finish storing without clients if at most this much is missing.",
+         .range = {.min = 0, .max = 64.0 * kTiB}}),
     bound<&Cache::range_fetch_max_bytes>(
         {.name = "range_fetch_max",
          .kind = Kind::kBytes,
@@ -80,13 +80,13 @@ constexpr std::array kCacheKeys = {
         {.name = "query_sort",
          .kind = Kind::kBool,
          .doc = "Sort query parameters, in key and request (reverse listeners)."}),
-    bound<&Cache::query_drop>({.name = "query_drop",
-                               .kind = Kind::kTextList,
-                               .doc = "Query parameters removed from key and request (reverse "
-                                      "listeners): `\"utm_source\"`, or `\"utm_*\"` by prefix.",
-                               .range = {.min = 0, .max = 256},
-                               .accepted = "names of parameters, with a * at the end or not",
-                               .item_check = check_query_name}),
+    bound<&Cache::query_drop>(
+        {.name = "query_drop",
+         .kind = Kind::kTextList,
+         .doc = "Query parameters removed from key and request (reverse listeners).",
+         .range = {.min = 0, .max = 256},
+         .accepted = "names, as \"utm_source\" or \"utm_*\"",
+         .item_check = check_query_name}),
     bound<&Cache::normalise_accept_encoding>(
         {.name = "normalise_accept_encoding",
          .kind = Kind::kChoice,
@@ -121,11 +121,10 @@ constexpr std::array kCacheKeys = {
          .kind = Kind::kDuration,
          .doc = "RFC 5861 default for responses that were once fresh and do not state it.",
          .range = {.min = 0, .max = 365 * kDay}}),
-    bound<&Cache::stale_if_error>(
-        {.name = "stale_if_error",
-         .kind = Kind::kDuration,
-         .doc = "RFC 5861 default for responses that were once fresh and do not state it.",
-         .range = {.min = 0, .max = 365 * kDay}}),
+    bound<&Cache::stale_if_error>({.name = "stale_if_error",
+                                   .kind = Kind::kDuration,
+                                   .doc = "Likewise.",
+                                   .range = {.min = 0, .max = 365 * kDay}}),
     bound<&Cache::targets>({.name = "targets",
                             .kind = Kind::kTextList,
                             .doc = "Targeted cache-control fields (RFC 9213) that reverse "
@@ -140,11 +139,11 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::set_cookie>(
         {.name = "set_cookie",
          .kind = Kind::kChoice,
-         .doc = "Handling of storable responses with `Set-Cookie`. `strip`: store without cookies; "
-                "with them only if marked for shared caches (`public`, `s-maxage`, a targeted "
-                "field); not after a request with `Cookie`, nor with heuristic freshness alone. "
-                "`refuse`: do not store. `store`: store unchanged (RFC 9111 7.3). Collapsed "
-                "requests and validations never share cookies.",
+         .doc = "Storable responses with `Set-Cookie`. `strip`: store without cookies; with them "
+                "only if marked for shared caches (`public`, `s-maxage`, a targeted field); not "
+                "after a request with `Cookie`, nor with heuristic freshness alone. `refuse`: do "
+                "not store. `store`: store unchanged (RFC 9111 7.3). Collapsed requests and "
+                "validations never share cookies.",
          .choices = kSetCookie}),
     bound<&Cache::cache_status_key>({.name = "cache_status_key",
                                      .kind = Kind::kBool,
@@ -171,8 +170,8 @@ constexpr std::array kCacheKeys = {
     bound<&Cache::mean_object_bytes>(
         {.name = "mean_object",
          .kind = Kind::kBytes,
-         .doc = "Expected mean size of an object with key and head, for the default window with "
-                "disks (`admission.capacity`) and the estimates of `--check-config`.",
+         .doc = "Expected mean size of an object with key and head, for the default "
+                "`admission.capacity` with disks and the estimates of `--check-config`.",
          .range = {.min = 64, .max = 1.0 * kTiB}}),
     bound<&Cache::disk_write_rate>(
         {.name = "disk_write_rate",
@@ -183,14 +182,13 @@ constexpr std::array kCacheKeys = {
          .zero_is_off = true,
          .apply = Apply::kUpgrade,
          .not_reloaded = "disks take their rules at the start"}),
-    bound<&Cache::disk_reinsert>(
-        {.name = "disk_reinsert",
-         .kind = Kind::kInteger,
-         .doc = "Percent of a reclaimed segment that is rewritten at most, because it was "
-                "requested: more hits for more writes.",
-         .range = {.min = 0, .max = cache::kReinsertPercentMax},
-         .apply = Apply::kUpgrade,
-         .not_reloaded = "disks take their rules at the start"}),
+    bound<&Cache::disk_reinsert>({.name = "disk_reinsert",
+                                  .kind = Kind::kInteger,
+                                  .doc = "Percent of a reclaimed segment that is rewritten at most "
+                                         "if requested: more hits for more writes.",
+                                  .range = {.min = 0, .max = cache::kReinsertPercentMax},
+                                  .apply = Apply::kUpgrade,
+                                  .not_reloaded = "disks take their rules at the start"}),
     bound<&Cache::disk_life_min>({.name = "disk_life_min",
                                   .kind = Kind::kDuration,
                                   .doc = "Do not write objects to disk that expire sooner.",
@@ -205,11 +203,10 @@ constexpr std::uint64_t kEnduranceMax = 1024 * 1024 * kTiB;
 constexpr std::array kDiskKeys = {
     bound<&Disk::path>(
         {.name = "path",
-         .doc = "A file, a block device, or a directory, in which the file `disk` is used. "
-                "A missing file is created, with the directories above it. A name "
-                "that ends in `/` is a directory. Relative names start at the "
-                "directory in which encore was started. Anything that is not a disk "
-                "of encore is refused.",
+         .doc = "A file, a block device, or a directory (also a name that ends in `/`), in which "
+                "the file `disk` is used. Missing files and directories are created. Relative "
+                "names start at encore's working directory. Anything that is not a disk of "
+                "encore is refused.",
          .required = true,
          .apply = Apply::kRestart,
          .not_reloaded = "disks are opened at the start",
@@ -237,8 +234,8 @@ constexpr std::array kDiskKeys = {
     bound<&Disk::endurance_bytes>(
         {.name = "endurance",
          .kind = Kind::kBytes,
-         .doc = "Rated writes of the device (TBW), as `600TB`. `--check-config` prints how many "
-                "years it lasts at the current rate. 0: unknown.",
+         .doc = "Rated writes of the device (TBW), as `600TB`, for its years at the current rate "
+                "(`--check-config`). 0: unknown.",
          .range = {.min = static_cast<double>(kGiB), .max = static_cast<double>(kEnduranceMax)},
          .zero_is_off = true}),
 };
@@ -248,14 +245,13 @@ constexpr std::array kAdmissionKeys = {
         {.name = "policy",
          .kind = Kind::kChoice,
          .doc = "`second-hit`: store at the second request, by a rotating pair of Bloom filters. "
-                "`exact-second-hit`: the same by exact sets, with more memory. `nth-hit`: at "
-                "request `min_requests`, by the filters. `probability`: with `probability`. "
-                "`size-threshold`: up to `size_threshold`. `tinylfu`: if requested more often than "
-                "the victim of a full cache. `adaptsize`: with probability exp(-size/c), c tuned "
-                "to the traffic. `probation`, the default with `[[disk]]` unless `hash` or "
-                "`refresh` are changed: objects wait in memory, and only later requests write them "
-                "to disk ([DISK.md](DISK.md#probation)). `always`, `never`. Responses without a "
-                "length count as the largest storable size.",
+                "`exact-second-hit`: by exact sets, with more memory. `nth-hit`: at request "
+                "`min_requests`. `probability`, `size-threshold`: by these keys. `tinylfu`: if "
+                "requested more often than the victim of a full cache. `adaptsize`: with "
+                "probability exp(-size/c), c tuned to the traffic. `probation`, the default with "
+                "`[[disk]]` unless `hash` or `refresh` are changed: objects wait in memory, and "
+                "only later requests write them to disk ([DISK.md](DISK.md#probation)). Responses "
+                "without a length count as the largest storable size.",
          .choices = cache::kAdmissionNames}),
     bound<&Admission::min_requests>({.name = "min_requests",
                                      .kind = Kind::kInteger,
@@ -291,13 +287,12 @@ constexpr std::array kAdmissionKeys = {
                 "filter is half full. `tinylfu`, `adaptsize`: requests per window (0: 1000000).",
          .range = {.min = 1, .max = 1e12},
          .zero_is_off = true}),
-    bound<&Admission::fpr>(
-        {.name = "fpr",
-         .kind = Kind::kReal,
-         .doc = "Worst false-positive rate of a cycle: the part of one-hit objects that are stored "
-                "anyway. Determines the filter's size with `capacity`. Excludes `bits`.",
-         .range = {.min = 1e-9, .max = 0.5},
-         .zero_is_off = true}),
+    bound<&Admission::fpr>({.name = "fpr",
+                            .kind = Kind::kReal,
+                            .doc = "Worst false-positive rate of a cycle: the part of one-hit "
+                                   "objects that are stored anyway.",
+                            .range = {.min = 1e-9, .max = 0.5},
+                            .zero_is_off = true}),
     bound<&Admission::bits>({.name = "bits",
                              .kind = Kind::kInteger,
                              .doc = "Bits of a generation over all shards, instead of `fpr`. 0: "

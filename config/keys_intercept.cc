@@ -53,8 +53,8 @@ constexpr std::array kInterceptKeys = {
     bound<&Intercept::reject_after>(
         {.name = "reject_after",
          .kind = Kind::kInteger,
-         .doc = "Refusals of a host by one client (address, or IPv6 network of 64 bits), each "
-                "within `reject_memory` of the last, until the host passes unread.",
+         .doc = "Refusals of a host by one client (address or IPv6 /64), each within "
+                "`reject_memory` of the last, until the host passes unread.",
          .range = {.min = 1, .max = 100}}),
     bound<&Intercept::reject_first>(
         {.name = "reject_first",

@@ -14,16 +14,14 @@ constexpr std::array<std::string_view, 5> kForwardedFields = {"auto", "off", "x-
 constexpr Range kListed = {.min = 0, .max = 4096};
 constexpr std::string_view kBlocks = "addresses and blocks, as \"10.0.0.0/8\"";
 
-constexpr std::string_view kHostGlobs =
-    "hosts without a port, as \"www.example.com\" or \"*.example.com\"";
+constexpr std::string_view kHostGlobs = "hosts without a port, as \"*.example.com\"";
 constexpr std::string_view kPathGlobs = "paths, as \"/public/*\" or \"*.css\"";
 
 constexpr std::array kListenKeys = {
     bound<&Listen::address>(
         {.name = "address",
-         .doc = "Listening address: a numeric address and port, or a Unix socket, whose clients "
-                "count as 127.0.0.1. On reload, new listeners open first; removed ones close after "
-                "their requests finish.",
+         .doc = "Address and port, or a Unix socket, whose clients count as 127.0.0.1. A reload "
+                "opens new listeners first, and closes removed ones after their requests.",
          .accepted = "\"127.0.0.1:3128\", \"[::1]:3128\", \"*:3128\" or "
                      "\"unix:/run/encore.sock\"",
          .item_check = check_parsed<EndpointText>}),
@@ -35,29 +33,30 @@ constexpr std::array kListenKeys = {
          .choices = kModes}),
     bound<&Listen::socket_mode>(
         {.name = "socket_mode",
-         .doc = "Permissions of a Unix socket's file. Users who may write to it may connect.",
+         .doc = "Permissions of a Unix socket. Users who may write to it may connect.",
          .accepted = "an octal number, as \"0660\"",
          .item_check = check_parsed<SocketModeText>}),
     bound<&Listen::trusted_proxies>(
         {.name = "trusted_proxies",
          .kind = Kind::kTextList,
          .doc = "Your own proxies in front of this listener. The client is the first address from "
-                "the right in `trusted_field` (or the PROXY header) that is not in this list. Such "
-                "fields from anyone else are ignored.",
+                "the right in `trusted_field` (or the PROXY header) that is not listed here. "
+                "Others' fields are ignored.",
          .range = kListed,
          .accepted = kBlocks,
          .item_check = check_parsed<CidrText>}),
-    bound<&Listen::trusted_field>({.name = "trusted_field",
-                                   .kind = Kind::kChoice,
-                                   .doc = "Field in which the trusted proxies name their clients. "
-                                          "Choose the one that they write themselves.",
-                                   .choices = kTrustedFields}),
+    bound<&Listen::trusted_field>(
+        {.name = "trusted_field",
+         .kind = Kind::kChoice,
+         .doc =
+             "Field in which they name their clients. Choose the one that they write themselves.",
+         .choices = kTrustedFields}),
     bound<&Listen::proxy_protocol>(
         {.name = "proxy_protocol",
          .kind = Kind::kBool,
          .doc = "Require a PROXY header (version 1 or 2) on each connection, from "
-                "`trusted_proxies` only. Without `trusted_proxies` every client may send one: keep "
-                "clients away from this port."}),
+                "`trusted_proxies` only. If that is empty, every client may send one: keep clients "
+                "away from this port."}),
     bound<&Listen::http2>(
         {.name = "http2",
          .kind = Kind::kBool,
@@ -66,9 +65,9 @@ constexpr std::array kListenKeys = {
     bound<&Listen::forwarded>(
         {.name = "forwarded",
          .kind = Kind::kChoice,
-         .doc = "Fields about the client that origins receive: `x-forwarded` (`X-Forwarded-For`, "
-                "`-Proto`, `-Host`), `forwarded` (RFC 7239), `both` or `off`. `auto`: `both` for "
-                "reverse listeners, `off` for forward ones. The client's own are removed.",
+         .doc = "Fields about the client for origins, in place of the client's own: `x-forwarded` "
+                "(`X-Forwarded-For`, `-Proto`, `-Host`), `forwarded` (RFC 7239), `both` or `off`. "
+                "`auto`: `both` for reverse listeners, `off` for forward ones.",
          .choices = kForwardedFields}),
     bound<&Listen::via>(
         {.name = "via",
@@ -77,37 +76,35 @@ constexpr std::array kListenKeys = {
     bound<&Listen::purge_clients>(
         {.name = "purge_clients",
          .kind = Kind::kTextList,
-         .doc = "Clients that may purge with the methods `PURGE`, `PURGEKEYS`, `PURGETAGS` and "
-                "`BAN` ([how](PURGE.md)); others get 403. Empty: none.",
+         .doc = "Clients that may purge with `PURGE`, `PURGEKEYS`, `PURGETAGS` and `BAN` "
+                "([how](PURGE.md)); others get 403. Empty: none.",
          .range = kListed,
          .accepted = kBlocks,
          .item_check = check_parsed<CidrText>}),
     bound<&Listen::purge_to_origin>(
         {.name = "purge_to_origin",
          .kind = Kind::kBool,
-         .doc = "Pass these methods to the origin if `purge_clients` is empty, for an origin that "
-                "is a cache itself. A success invalidates the URL here."}),
+         .doc = "If `purge_clients` is empty, pass these methods to an origin that is a cache "
+                "itself. A success invalidates the URL here."}),
     bound<&Listen::cache_status>(
         {.name = "cache_status", .kind = Kind::kBool, .doc = "Add `Cache-Status` to responses."}),
-    bound<&Listen::allow_clients>(
-        {.name = "allow_clients",
-         .kind = Kind::kTextList,
-         .doc = "Clients that may use this listener; others get 403. Empty: all. Forward listeners "
-                "also check `forward.allow_clients`.",
-         .range = kListed,
-         .accepted = kBlocks,
-         .item_check = check_parsed<CidrText>}),
+    bound<&Listen::allow_clients>({.name = "allow_clients",
+                                   .kind = Kind::kTextList,
+                                   .doc = "Allowed clients; others get 403. Empty: all. Forward "
+                                          "listeners also check `forward.allow_clients`.",
+                                   .range = kListed,
+                                   .accepted = kBlocks,
+                                   .item_check = check_parsed<CidrText>}),
     bound<&Listen::deny_clients>({.name = "deny_clients",
                                   .kind = Kind::kTextList,
-                                  .doc = "Clients that may not; overrides `allow_clients`.",
+                                  .doc = "Denied clients; overrides `allow_clients`.",
                                   .range = kListed,
                                   .accepted = kBlocks,
                                   .item_check = check_parsed<CidrText>}),
     bound<&Listen::allow_hosts>(
         {.name = "allow_hosts",
          .kind = Kind::kTextList,
-         .doc =
-             "Allowed hosts, without port; others get 403. `*` matches any characters. Empty: all.",
+         .doc = "Allowed hosts; others get 403. `*` matches any characters. Empty: all.",
          .range = kListed,
          .accepted = kHostGlobs,
          .item_check = check_host_glob}),
@@ -149,9 +146,9 @@ constexpr std::array kListenKeys = {
          .item_check = check_parsed<PortRangeText>}),
     bound<&Listen::users_file>(
         {.name = "users_file",
-         .doc = "Users for `Basic` logins: lines `NAME:HASH` as `htpasswd -B` writes them (bcrypt, "
-                "yescrypt or SHA-512). Others get 407 (forward) or 401 (reverse). A reload reads "
-                "it again. Empty: no login. See [ACCESS.md](ACCESS.md#require-a-login).",
+         .doc = "Users for `Basic` logins ([how](ACCESS.md#require-a-login)): lines `NAME:HASH`, "
+                "as of `htpasswd -B` (bcrypt, yescrypt or SHA-512). Others get 407 (forward) or "
+                "401 (reverse). A reload reads it again. Empty: no login.",
          .accepted = "a file name or \"\"",
          .item_check = check_file_name}),
     bound<&Listen::users_helper>(
@@ -170,7 +167,7 @@ constexpr std::array kListenKeys = {
          .accepted = "a file name or \"\"",
          .item_check = check_file_name}),
     bound<&Listen::realm>({.name = "realm",
-                           .doc = "Realm that login requests show.",
+                           .doc = "Realm of login requests.",
                            .accepted = "a text without quotation marks",
                            .item_check = check_realm}),
 };
@@ -185,12 +182,11 @@ constexpr std::array kLimitKeys = {
                               .kind = Kind::kInteger,
                               .doc = "Requests at the same time.",
                               .range = {.min = 1, .max = 1e6}}),
-    bound<&RateLimit::field>(
-        {.name = "field",
-         .doc = "Count requests by the value of this field; those without it do not count, and "
-                "each line counts. Empty: by client address.",
-         .accepted = "the name of a field or \"\"",
-         .item_check = check_lower_field_or_empty}),
+    bound<&RateLimit::field>({.name = "field",
+                              .doc = "Count by the value of this field; requests without it do not "
+                                     "count, and each line counts. Empty: by client address.",
+                              .accepted = "the name of a field or \"\"",
+                              .item_check = check_lower_field_or_empty}),
     bound<&RateLimit::prefix_v4>({.name = "prefix_v4",
                                   .kind = Kind::kInteger,
                                   .doc = "Bits of an IPv4 address that identify a client.",
@@ -220,8 +216,8 @@ constexpr std::array kLimitKeys = {
                                  .item_check = check_file_name}),
     bound<&RateLimit::entries>({.name = "entries",
                                 .kind = Kind::kInteger,
-                                .doc = "Clients or values remembered at a time, 16 bytes each. "
-                                       "Beyond it, the fullest buckets are dropped first.",
+                                .doc = "Clients or values remembered, 16 bytes each. Beyond it, "
+                                       "the fullest buckets leave first.",
                                 .range = {.min = 1024, .max = 1 << 24},
                                 .power_of_two = true}),
 };

@@ -12,25 +12,25 @@ constexpr std::array<std::string_view, 4> kBalances = {"round-robin", "least-req
 constexpr std::array<std::string_view, 3> kPrivate = {"never", "loopback-clients", "always"};
 
 constexpr std::array kOriginKeys = {
-    bound<&Origin::host>({.name = "host",
-                          .doc = "Host of the requests: a name, `*.example.com` for all names "
-                                 "below, or `*`. Exact names win, then the longest.",
-                          .accepted = "\"www.example.com\", \"*.example.com\" or \"*\"",
-                          .item_check = check_host_pattern}),
+    bound<&Origin::host>(
+        {.name = "host",
+         .doc = "Requested host; `*.` matches all names below. Exact names win, then the longest.",
+         .accepted = "\"www.example.com\", \"*.example.com\" or \"*\"",
+         .item_check = check_host_pattern}),
     bound<&Origin::path>({.name = "path",
-                          .doc = "Path prefix of the requests. The longest wins.",
+                          .doc = "Path prefix. The longest wins.",
                           .accepted = "a path that starts with \"/\"",
                           .item_check = check_path_prefix}),
-    bound<&Origin::servers>({.name = "servers",
-                             .kind = Kind::kTextList,
-                             .doc = "URLs of the upstream servers, each optionally with `weight=N` "
-                                    "(1 .. 100) and `backup` (used if no other is available). They "
-                                    "are exempt from `forward.private_destinations`.",
-                             .range = {.min = 1, .max = 256},
-                             .accepted = "\"http://host:port\", \"https://host:port\" or "
-                                         "\"unix:/run/app.sock\"; behind it weight=N, backup or "
-                                         "both",
-                             .item_check = check_parsed<ServerText>}),
+    bound<&Origin::servers>(
+        {.name = "servers",
+         .kind = Kind::kTextList,
+         .doc = "Upstream servers, exempt from `forward.private_destinations`. `weight=N`: 1 .. "
+                "100. `backup`: used if no other is available.",
+         .range = {.min = 1, .max = 256},
+         .accepted = "\"http://host:port\", \"https://host:port\" or "
+                     "\"unix:/run/app.sock\"; behind it weight=N, backup or "
+                     "both",
+         .item_check = check_parsed<ServerText>}),
     bound<&Origin::balance>(
         {.name = "balance",
          .kind = Kind::kChoice,
@@ -43,13 +43,13 @@ constexpr std::array kOriginKeys = {
          .choices = kBalances}),
     bound<&Origin::slow_start>({.name = "slow_start",
                                 .kind = Kind::kDuration,
-                                .doc = "Time in which a recovered server grows from a tenth of its "
-                                       "weight to all of it. 0: immediately.",
+                                .doc = "Time in which a recovered server's weight grows from a "
+                                       "tenth to all of it. 0: immediately.",
                                 .range = {.min = 1e6, .max = kDay},
                                 .zero_is_off = true}),
     bound<&Origin::health_path>(
         {.name = "health_path",
-         .doc = "Path, with query, of health checks (`GET`). Empty: no checks.",
+         .doc = "Path and query of health checks (`GET`). Empty: no checks.",
          .accepted = "a path that starts with \"/\", or \"\"",
          .item_check = check_target_or_empty}),
     bound<&Origin::health_status>({.name = "health_status",
@@ -58,7 +58,7 @@ constexpr std::array kOriginKeys = {
                                    .range = {.min = 200, .max = 599}}),
     bound<&Origin::health_interval>({.name = "health_interval",
                                      .kind = Kind::kDuration,
-                                     .doc = "Time between the end of a check and the next.",
+                                     .doc = "From the end of a check to the next.",
                                      .range = {.min = 1e7, .max = kDay}}),
     bound<&Origin::health_timeout>({.name = "health_timeout",
                                     .kind = Kind::kDuration,
@@ -66,16 +66,16 @@ constexpr std::array kOriginKeys = {
                                     .range = {.min = 1e7, .max = kDay}}),
     bound<&Origin::health_down>({.name = "health_down",
                                  .kind = Kind::kInteger,
-                                 .doc = "Failed checks in a row after which a server is down.",
+                                 .doc = "Consecutive failed checks until a server is down.",
                                  .range = {.min = 1, .max = 1000}}),
     bound<&Origin::health_up>({.name = "health_up",
                                .kind = Kind::kInteger,
-                               .doc = "Good checks in a row after which it is up again.",
+                               .doc = "Consecutive good checks until it is up again.",
                                .range = {.min = 1, .max = 1000}}),
     bound<&Origin::host_header>(
         {.name = "host_header",
          .kind = Kind::kChoice,
-         .doc = "`Host` for the origin: the client's (`preserve`) or the server's name (`origin`).",
+         .doc = "`Host` for the origin: the client's (`preserve`) or the server's name.",
          .choices = kHostHeaders}),
     bound<&Origin::host_header_value>({.name = "host_header_value",
                                        .doc = "`Host` for the origin; overrides `host_header`.",
@@ -104,21 +104,19 @@ constexpr std::array kOriginKeys = {
                              .doc = "Key (PEM) of `tls_certificate`.",
                              .accepted = "a file name or \"\"",
                              .item_check = check_file_name}),
-    bound<&Origin::http2>(
-        {.name = "http2",
-         .kind = Kind::kBool,
-         .doc = "Speak HTTP/2 to the servers, as gRPC needs. `https` servers choose by ALPN; "
-                "others must accept prior knowledge, health checks included."}),
+    bound<&Origin::http2>({.name = "http2",
+                           .kind = Kind::kBool,
+                           .doc = "Speak HTTP/2, as gRPC needs. `https` servers choose by ALPN; "
+                                  "others must accept prior knowledge, health checks included."}),
 };
 
 constexpr std::array kForwardKeys = {
-    bound<&Forward::allow_clients>(
-        {.name = "allow_clients",
-         .kind = Kind::kTextList,
-         .doc = "Clients that may use forward listeners; others get 403.",
-         .range = {.min = 0, .max = 4096},
-         .accepted = "addresses and blocks, as \"10.0.0.0/8\"",
-         .item_check = check_parsed<CidrText>}),
+    bound<&Forward::allow_clients>({.name = "allow_clients",
+                                    .kind = Kind::kTextList,
+                                    .doc = "Allowed clients of forward listeners; others get 403.",
+                                    .range = {.min = 0, .max = 4096},
+                                    .accepted = "addresses and blocks, as \"10.0.0.0/8\"",
+                                    .item_check = check_parsed<CidrText>}),
     bound<&Forward::connect_ports>({.name = "connect_ports",
                                     .kind = Kind::kIntegerList,
                                     .doc = "Ports for `CONNECT`; others get 403. The default "
@@ -127,8 +125,8 @@ constexpr std::array kForwardKeys = {
     bound<&Forward::safe_ports>(
         {.name = "safe_ports",
          .kind = Kind::kTextList,
-         .doc = "Ports and ranges for other requests; others get 403. The default excludes mail, "
-                "remote shells and name servers, whose protocols a request can abuse.",
+         .doc = "Ports for other requests; others get 403. The default excludes mail, remote "
+                "shells and name servers, whose protocols a request can abuse.",
          .range = {.min = 0, .max = 256},
          .accepted = "ports, as \"80\" or \"1025-65535\"",
          .item_check = check_parsed<PortRangeText>}),
@@ -140,14 +138,14 @@ constexpr std::array kForwardKeys = {
          .choices = kPrivate}),
     bound<&Forward::parent>(
         {.name = "parent",
-         .doc = "Another proxy for all requests, by `CONNECT` for https. It resolves names, so "
+         .doc = "Proxy for all requests (https by `CONNECT`). It resolves names, so "
                 "`private_destinations` checks only addresses and `localhost` here. Empty: none.",
          .accepted = "\"http://host:port\" or \"\"",
          .item_check = check_parsed<OptionalUrlText>}),
     bound<&Forward::https>({.name = "https",
                             .kind = Kind::kTextList,
-                            .doc = "Hosts requested by https at port 443 when clients request them "
-                                   "by http at port 80. Stored under the http URL.",
+                            .doc = "Hosts requested by https (port 443) when clients request them "
+                                   "by http (port 80). Stored under the http URL.",
                             .range = {.min = 0, .max = 4096},
                             .accepted = "\"www.example.com\", \"*.example.com\" or \"*\"",
                             .item_check = check_host_pattern}),
@@ -167,19 +165,18 @@ constexpr std::array kUpstreamKeys = {
          .range = {.min = 0, .max = 1 << 24}}),
     bound<&Upstream::connections_per_client>(
         {.name = "connections_per_client",
-         .doc = "Connections per server that one client (address, or IPv6 network of 64 bits) uses "
-                "at most: a percentage of `connections_per_server`, at least one, or a number. Its "
-                "further requests queue, in turn with other clients. Trusted proxies that name no "
-                "client may use all. `\"100%\"` or 0: no limit.",
+         .doc = "The same for one client (address or IPv6 /64): a percentage of "
+                "`connections_per_server`, at least one, or a number. Its further requests queue, "
+                "in turn with other clients. Trusted proxies that name no client may use all. "
+                "`\"100%\"` or 0: no limit.",
          .number_will_do = true,
          .accepted = "\"1%\" .. \"100%\", or a number, 0 .. 16777216",
          .item_check = check_parsed<ClientShareText>}),
-    bound<&Upstream::http2_streams>(
-        {.name = "http2_streams",
-         .kind = Kind::kInteger,
-         .doc = "Concurrent requests per HTTP/2 connection to a server, if the server accepts "
-                "them. More open another connection.",
-         .range = {.min = 1, .max = 10000}}),
+    bound<&Upstream::http2_streams>({.name = "http2_streams",
+                                     .kind = Kind::kInteger,
+                                     .doc = "Concurrent requests per HTTP/2 connection, if the "
+                                            "server accepts them. More open another.",
+                                     .range = {.min = 1, .max = 10000}}),
     bound<&Upstream::waiting_per_server>(
         {.name = "waiting_per_server",
          .kind = Kind::kInteger,
@@ -190,28 +187,27 @@ constexpr std::array kUpstreamKeys = {
     bound<&Upstream::retries>(
         {.name = "retries",
          .kind = Kind::kInteger,
-         .doc = "Repetitions of a request that failed before its response began and may safely be "
-                "repeated (RFC 9110 9.2.2). A server that times out is not repeated; a refused "
-                "connection does not count.",
+         .doc =
+             "Repetitions of a request that failed before its response began and may safely be "
+             "repeated (RFC 9110 9.2.2), except after a timeout. Refused connections do not count.",
          .range = {.min = 0, .max = 16}}),
     bound<&Upstream::eject_after>({.name = "eject_after",
                                    .kind = Kind::kInteger,
-                                   .doc = "Failures in a row (no connection, a reset, an early "
-                                          "end, a timeout) after which a server is ejected.",
+                                   .doc = "Consecutive failures (no connection, reset, early end, "
+                                          "timeout) after which a server is ejected.",
                                    .range = {.min = 1, .max = 1000}}),
     bound<&Upstream::set_aside>(
         {.name = "set_aside",
          .kind = Kind::kDuration,
          .doc = "How long an ejected server gets no requests while another is available; then one "
-                "request that may be repeated tries it. Each further failure doubles the time, up "
-                "to `upstream.set_aside_max`, plus up to a tenth at random. 0: never.",
+                "repeatable request tries it. Each further failure doubles it, up to "
+                "`upstream.set_aside_max`, plus up to a tenth at random. 0: never.",
          .range = {.min = 1e6, .max = kDay},
          .zero_is_off = true}),
-    bound<&Upstream::set_aside_max>(
-        {.name = "set_aside_max",
-         .kind = Kind::kDuration,
-         .doc = "Longest ejection. Below `upstream.set_aside`, that one always applies.",
-         .range = {.min = 1e6, .max = kDay}}),
+    bound<&Upstream::set_aside_max>({.name = "set_aside_max",
+                                     .kind = Kind::kDuration,
+                                     .doc = "Longest ejection; at least `upstream.set_aside`.",
+                                     .range = {.min = 1e6, .max = kDay}}),
     bound<&Upstream::first_byte>(
         {.name = "first_byte",
          .kind = Kind::kDuration,
@@ -224,15 +220,15 @@ constexpr std::array kUpstreamKeys = {
         {.name = "total",
          .kind = Kind::kDuration,
          .doc = "Time for a request to an origin, from the search for a connection to the last "
-                "byte, retries included. Then 504, or a cut response. 0: no limit.",
+                "byte, retries included; then 504, or a cut response. 0: no limit.",
          .range = {.min = 1e6, .max = kDay},
          .zero_is_off = true}),
     bound<&Upstream::buffer_requests_bytes>(
         {.name = "buffer_requests",
          .kind = Kind::kBytes,
-         .doc = "Bytes of a request body that are read before a connection to the origin opens, so "
-                "that slow clients hold none. Each upload in progress takes that memory. `100 "
-                "Continue` is not delayed. 0: none.",
+         .doc = "Bytes of a request body read before a connection to the origin opens, so that "
+                "slow clients hold none. Each upload takes that memory. `100 Continue` is not "
+                "delayed. 0: none.",
          .range = {.min = 1024, .max = 16.0 * kMiB},
          .zero_is_off = true}),
     bound<&Upstream::tls_verify>({.name = "tls_verify",
@@ -257,28 +253,29 @@ constexpr std::array kUpstreamKeys = {
         {.name = "nameservers",
          .kind = Kind::kTextList,
          .doc = "Name servers, in order. Empty: those of `/etc/resolv.conf`, with its search list. "
-                "A reload reads that file and `/etc/hosts` again and empties the cache.",
+                "A reload reads that and `/etc/hosts` again and empties the cache.",
          .range = {.min = 0, .max = 16},
          .accepted = "addresses, as \"192.0.2.53\", \"127.0.0.1:5353\" or \"[2001:db8::1]:53\"",
          .item_check = check_parsed<NameserverText>}),
     bound<&Upstream::dns_ttl_min>({.name = "dns_ttl_min",
                                    .kind = Kind::kDuration,
-                                   .doc = "Shortest time that addresses are cached.",
+                                   .doc = "Shortest caching of addresses.",
                                    .range = {.min = 0, .max = 7 * kDay}}),
     bound<&Upstream::dns_ttl_max>({.name = "dns_ttl_max",
                                    .kind = Kind::kDuration,
-                                   .doc = "Longest time that addresses are cached. 0: not cached.",
+                                   .doc = "Longest caching of addresses. 0: none.",
                                    .range = {.min = 0, .max = 7 * kDay}}),
     bound<&Upstream::dns_negative_ttl>(
         {.name = "dns_negative_ttl",
          .kind = Kind::kDuration,
-         .doc = "How long missing names and failed lookups are cached. 0: not cached.",
+         .doc = "Caching of missing names and failed lookups. 0: none.",
          .range = {.min = 0, .max = kDay}}),
-    bound<&Upstream::dns_cache_entries>({.name = "dns_cache_entries",
-                                         .kind = Kind::kInteger,
-                                         .doc = "Names cached per worker, 400 bytes each (2.5 KiB "
-                                                "at most); the least recently used leave. 0: none.",
-                                         .range = {.min = 0, .max = 1 << 24}}),
+    bound<&Upstream::dns_cache_entries>(
+        {.name = "dns_cache_entries",
+         .kind = Kind::kInteger,
+         .doc = "Names cached per worker, 400 bytes (at most 2.5 KiB) each; the least recently "
+                "used leave. 0: none.",
+         .range = {.min = 0, .max = 1 << 24}}),
     bound<&Upstream::dns_lookups>({.name = "dns_lookups",
                                    .kind = Kind::kInteger,
                                    .doc = "Lookups in progress per worker, 5 KiB each and a "
@@ -287,7 +284,7 @@ constexpr std::array kUpstreamKeys = {
     bound<&Upstream::dns_lookups_per_client>(
         {.name = "dns_lookups_per_client",
          .kind = Kind::kInteger,
-         .doc = "Lookups in progress for one client through forward listeners.",
+         .doc = "The same for one client of forward listeners.",
          .range = {.min = 1, .max = 65536}}),
 };
 
@@ -301,7 +298,7 @@ constexpr std::array kHttpKeys = {
         {.name = "error_pages",
          .doc = "Directory of pages for the proxy's own responses: `404.html`, `503.json`, or "
                 "`4xx.html`, `5xx.txt` for a class, at most 256 KiB each, as html, htm, txt, json, "
-                "xml or svg. Read at start and reload. Empty: one line of text.",
+                "xml or svg. Read at start and reload. Empty: a line of text.",
          .accepted = "a folder or \"\"",
          .item_check = check_file_name}),
 };

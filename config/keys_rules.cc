@@ -20,14 +20,13 @@ constexpr std::array kConditionKeys = {
                         .doc = "Name in logs and `Cache-Status`. Empty: `rule-N`, counted from 0.",
                         .accepted = "letters, digits and -._, or \"\"",
                         .item_check = check_rule_name}),
-    bound<&Rule::host>(
-        {.name = "host",
-         .kind = Kind::kTextList,
-         .doc = "Condition: the requested host, without port. Empty, here and below: any.",
-         .range = kItems,
-         .one_will_do = true,
-         .accepted = "globs without a port (`*` is any run of characters)",
-         .item_check = check_host_glob}),
+    bound<&Rule::host>({.name = "host",
+                        .kind = Kind::kTextList,
+                        .doc = "Condition: the requested host. Empty, here and below: any.",
+                        .range = kItems,
+                        .one_will_do = true,
+                        .accepted = "globs without a port (`*` is any run of characters)",
+                        .item_check = check_host_glob}),
     bound<&Rule::path>({.name = "path",
                         .kind = Kind::kTextList,
                         .doc = "Condition: the path, normalised, without query. Paths that servers "
@@ -68,12 +67,13 @@ constexpr std::array kConditionKeys = {
                            .item_check = check_parsed<CidrText>}),
     bound<&Rule::cache>(
         {.name = "cache", .kind = Kind::kBool, .doc = "false: neither store nor look up."}),
-    bound<&Rule::admission>({.name = "admission",
-                             .kind = Kind::kChoice,
-                             .doc = "Policy in place of `admission.policy`. `second-hit` and "
-                                    "`nth-hit` need one of these two, or `probation`, there. "
-                                    "Policies that learn from all requests are not available here.",
-                             .choices = cache::kMemoryAdmissionNames}),
+    bound<&Rule::admission>(
+        {.name = "admission",
+         .kind = Kind::kChoice,
+         .doc =
+             "Policy in place of `admission.policy`. `second-hit` and `nth-hit` need one of these "
+             "two, or `probation`, there. Policies that learn from all requests are not available.",
+         .choices = cache::kMemoryAdmissionNames}),
     bound<&Rule::min_requests>({.name = "min_requests",
                                 .kind = Kind::kInteger,
                                 .doc = "`nth-hit`: the request that stores.",
@@ -86,11 +86,10 @@ constexpr std::array kConditionKeys = {
                                         .kind = Kind::kBytes,
                                         .doc = "`size-threshold`: the largest stored size.",
                                         .range = {.min = 1, .max = 1e15}}),
-    bound<&Rule::max_object_bytes>(
-        {.name = "max_object",
-         .kind = Kind::kBytes,
-         .doc = "Largest stored body, in place of `cache.max_object` and with the same bounds.",
-         .range = {.min = 1, .max = 1e15}}),
+    bound<&Rule::max_object_bytes>({.name = "max_object",
+                                    .kind = Kind::kBytes,
+                                    .doc = "In place of `cache.max_object`, with the same bounds.",
+                                    .range = {.min = 1, .max = 1e15}}),
     bound<&Rule::fresh>(
         {.name = "fresh",
          .kind = Kind::kDuration,
@@ -130,10 +129,10 @@ constexpr std::array kConditionKeys = {
     bound<&Rule::ignore>(
         {.name = "ignore",
          .kind = Kind::kTextList,
-         .doc = "Directives to override: of the response `no-store`, `private`, `no-cache`, "
-                "`set-cookie` (stored without it) and `vary`; of the request `client-no-cache` "
-                "(also `max-age`, `min-fresh`, `Pragma`) and `authorization`. `private`, "
-                "`authorization` and `vary` give one client's response to others.",
+         .doc = "Directives to override: of the request `client-no-cache` (also `max-age`, "
+                "`min-fresh`, `Pragma`) and `authorization`, of the response the others "
+                "(`set-cookie`: stored without it). `private`, `authorization` and `vary` give one "
+                "client's response to others.",
          .range = kItems,
          .one_will_do = true,
          .accepted = "no-store, private, no-cache, client-no-cache, set-cookie, authorization, "
@@ -158,10 +157,9 @@ constexpr std::array kConditionKeys = {
                 "`origin_query`.",
          .accepted = "\"all\", \"none\", \"only:a,b\" or \"except:a,b\"; a name may end with `*`",
          .item_check = check_parsed<KeyQueryText>}),
-    bound<&Rule::origin_query>(
-        {.name = "origin_query",
-         .kind = Kind::kBool,
-         .doc = "Send the whole query to the origin in spite of `key_query`."}),
+    bound<&Rule::origin_query>({.name = "origin_query",
+                                .kind = Kind::kBool,
+                                .doc = "Send the whole query to the origin nevertheless."}),
     bound<&Rule::key_fields>({.name = "key_fields",
                               .kind = Kind::kTextList,
                               .doc = "Request fields that separate responses, as if each named "
@@ -194,15 +192,14 @@ constexpr std::array kConditionKeys = {
          .doc =
              "Follow 301, 302, 303, 307 and 308 to the same host or to `follow_hosts`, and store "
              "the result under the requested URL. Targets are checked like client requests."}),
-    bound<&Rule::follow_hosts>(
-        {.name = "follow_hosts",
-         .kind = Kind::kTextList,
-         .doc = "Further hosts for `follow_redirects`. They answer in the requested host's name: "
-                "list only hosts that you trust with that.",
-         .range = kItems,
-         .one_will_do = true,
-         .accepted = "globs without a port (`*` is any run of characters)",
-         .item_check = check_host_glob}),
+    bound<&Rule::follow_hosts>({.name = "follow_hosts",
+                                .kind = Kind::kTextList,
+                                .doc = "Further hosts for it. They answer in the requested host's "
+                                       "name: list only hosts that you trust with that.",
+                                .range = kItems,
+                                .one_will_do = true,
+                                .accepted = "globs without a port (`*` is any run of characters)",
+                                .item_check = check_host_glob}),
 };
 
 constexpr std::array kActionKeys = {
@@ -276,8 +273,7 @@ constexpr std::array kActionKeys = {
                         .range = {.min = 400, .max = 599}}),
     bound<&Rule::redirect>(
         {.name = "redirect",
-         .doc =
-             "Redirect to this URL, with {host}, {path} and {query} (with its `?`) of the request.",
+         .doc = "Redirect there, with {host}, {path} and {query} (with its `?`) of the request.",
          .accepted = "a URL or a path, as \"https://{host}{path}{query}\", or \"\"",
          .item_check = check_redirect}),
     bound<&Rule::redirect_status>({.name = "redirect_status",

@@ -36,36 +36,34 @@ constexpr std::array kWorkersKeys = {
 };
 
 constexpr std::array kAdminKeys = {
-    bound<&Admin::address>({.name = "address",
-                            .kind = Kind::kTextList,
-                            .doc = "Addresses of the admin listener. It has the live page at `/`, "
-                                   "`/healthz`, `/readyz`, `/metrics`, `/api/stats`, `/purge`, "
-                                   "`/filters`, `/filter` and more. Changes need no token on "
-                                   "loopback or a Unix socket, elsewhere that of `token_file`. If "
-                                   "the key is missing and `state.directory` is set, the file "
-                                   "`admin.sock` in that directory is added. Empty: none.",
-                            .range = {.min = 0, .max = 8},
-                            .one_will_do = true,
-                            .apply = Apply::kUpgrade,
-                            .not_reloaded = "its sockets were opened at the start",
-                            .accepted = "\"127.0.0.1:3129\", \"[::1]:3129\", \"*:3129\", "
-                                        "\"unix:/run/encore-admin.sock\" or \"\"",
-                            .item_check = check_parsed<OptionalEndpointText>}),
+    bound<&Admin::address>(
+        {.name = "address",
+         .kind = Kind::kTextList,
+         .doc = "Addresses of the admin listener ([endpoints](COMMANDS.md#endpoints), "
+                "[access](ACCESS.md#the-admin-listener)). Changes need no token on loopback or a "
+                "Unix socket, elsewhere that of `token_file`. Without this key, `admin.sock` in "
+                "`state.directory` is added. Empty: none.",
+         .range = {.min = 0, .max = 8},
+         .one_will_do = true,
+         .apply = Apply::kUpgrade,
+         .not_reloaded = "its sockets were opened at the start",
+         .accepted = "\"127.0.0.1:3129\", \"[::1]:3129\", \"*:3129\", "
+                     "\"unix:/run/encore-admin.sock\" or \"\"",
+         .item_check = check_parsed<OptionalEndpointText>}),
     bound<&Admin::socket_mode>(
         {.name = "socket_mode",
-         .doc = "Permissions of the file of a Unix socket. Users who may write to it may connect.",
+         .doc = "Permissions of a Unix socket. Users who may write to it may connect.",
          .apply = Apply::kUpgrade,
          .not_reloaded = "its sockets were opened at the start",
          .accepted = "an octal number, as \"0660\"",
          .item_check = check_parsed<SocketModeText>}),
-    bound<&Admin::allow_clients>(
-        {.name = "allow_clients",
-         .kind = Kind::kTextList,
-         .doc = "Clients that may use the listener; others get 403, except from `/healthz` and "
-                "`/readyz`. Clients of a Unix socket always may.",
-         .range = {.min = 0, .max = 4096},
-         .accepted = "addresses and blocks, as \"10.0.0.0/8\"",
-         .item_check = check_parsed<CidrText>}),
+    bound<&Admin::allow_clients>({.name = "allow_clients",
+                                  .kind = Kind::kTextList,
+                                  .doc = "Allowed clients; others get 403, except from `/healthz` "
+                                         "and `/readyz`. Clients of a Unix socket always may.",
+                                  .range = {.min = 0, .max = 4096},
+                                  .accepted = "addresses and blocks, as \"10.0.0.0/8\"",
+                                  .item_check = check_parsed<CidrText>}),
     bound<&Admin::allow_hosts>(
         {.name = "allow_hosts",
          .kind = Kind::kTextList,
@@ -89,24 +87,23 @@ constexpr std::array kAdminKeys = {
     bound<&Admin::metrics_series>(
         {.name = "metrics_series",
          .kind = Kind::kInteger,
-         .doc =
-             "Listeners, origins, servers and rules with their own series in `/metrics`, of each "
-             "kind. Further ones count together as `other` (`encore_metrics_series_clipped`).",
+         .doc = "Listeners, origins, servers and rules, of each kind, with their own series in "
+                "`/metrics`. Further ones count as `other` (`encore_metrics_series_clipped`).",
          .range = {.min = 1, .max = 10'000}}),
 };
 
 constexpr std::array kLogKeys = {
-    bound<&Log::access>({.name = "access",
-                         .doc = "Access log: a file, `-` for standard output, empty for none. "
-                                "SIGUSR1 reopens the file.",
-                         .apply = Apply::kUpgrade,
-                         .not_reloaded = "the file was opened at the start",
-                         .accepted = "a file name, \"-\" or \"\"",
-                         .item_check = check_file_name}),
+    bound<&Log::access>(
+        {.name = "access",
+         .doc = "Access log; `-`: standard output. Empty: none. SIGUSR1 reopens the file.",
+         .apply = Apply::kUpgrade,
+         .not_reloaded = "the file was opened at the start",
+         .accepted = "a file name, \"-\" or \"\"",
+         .item_check = check_file_name}),
     bound<&Log::format>(
         {.name = "format",
-         .doc = "`json`; `squid` (native); `combined`; or a line with Apache's directives, as `%h "
-                "%l %u %t \"%r\" %>s %O %{outcome}x`. [LOGS.md](LOGS.md#formats) lists them.",
+         .doc = "`squid` is Squid's native format; a line has Apache's directives "
+                "([list](LOGS.md#formats)), as `%h %l %u %t \"%r\" %>s %O %{outcome}x`.",
          .accepted = "json, squid, combined, or a line with any of %h %a %l %u %t "
                      "%r %s %>s %b %B %O %I %D %T %{ms}T %m %U %q %H %v %p %X "
                      "%{Name}i %{Name}o %{field}x %%",
@@ -114,9 +111,8 @@ constexpr std::array kLogKeys = {
     bound<&Log::request_id>(
         {.name = "request_id",
          .kind = Kind::kChoice,
-         .doc = "Receivers of a request's id, which is `X-Request-Id` from `trusted_proxies` or "
-                "128 random bits. `log`: the log. `forward`: also `[[origin]]` servers, in place "
-                "of the client's. `respond`: also clients.",
+         .doc = "Receivers of a request's [id](LOGS.md#ids). `log`: the log. `forward`: also "
+                "`[[origin]]` servers, in place of the client's. `respond`: also clients.",
          .choices = kRequestIds}),
     bound<&Log::redact_query>(
         {.name = "redact_query",
@@ -180,19 +176,17 @@ constexpr std::array kTimeoutsKeys = {
 };
 
 constexpr std::array kUpgradeKeys = {
-    timeout<&Upgrade::start>("start",
-                             "Limit from the start of the new process until it serves, reading the "
-                             "index of the disks included. After it the old process continues "
-                             "unchanged."),
+    timeout<&Upgrade::start>(
+        "start",
+        "From the start of the new process until it serves, reading the disks' index included. "
+        "After it the old process continues unchanged."),
     timeout<&Upgrade::idle>("idle",
                             "Time in the old process for one more request of an idle client; its "
                             "response has `Connection: close`. Then idle connections are closed, "
                             "spread over the same time again."),
     timeout<&Upgrade::drain>("drain",
-                             "Limit of requests in progress in the old process. After it they are "
-                             "cut."),
-    timeout<&Upgrade::tunnels>("tunnels",
-                               "Limit of tunnels there, WebSocket included; at least `drain`."),
+                             "Requests in progress in the old process; then they are cut."),
+    timeout<&Upgrade::tunnels>("tunnels", "Tunnels there, WebSocket included; at least `drain`."),
 };
 
 constexpr std::array kLimitsKeys = {
@@ -240,16 +234,16 @@ constexpr std::array kLimitsKeys = {
                                  .range = {.min = 1, .max = 16777216}}),
     bound<&Limits::connections_per_client>(
         {.name = "connections_per_client",
-         .doc = "Connections per client (address, or IPv6 network of 64 bits): a number, or a "
-                "percentage of the allowed connections, at least one. `trusted_proxies` do not "
-                "count. `\"100%\"` or 0: no limit.",
+         .doc = "Connections per client (address or IPv6 /64): a number, or a percentage of the "
+                "allowed connections, at least one. `trusted_proxies` do not count. `\"100%\"` or "
+                "0: no limit.",
          .number_will_do = true,
          .accepted = kShareAccepted,
          .item_check = check_parsed<ClientShareText>}),
     bound<&Limits::transfers_per_client>(
         {.name = "transfers_per_client",
-         .doc = "Requests in progress per client, except hits from memory; more get 429. A number, "
-                "or a percentage of the allowed connections. `\"100%\"` or 0: no limit.",
+         .doc = "Requests in progress per client, except hits from memory; more get 429. A number "
+                "or percentage likewise; `\"100%\"` or 0: no limit.",
          .number_will_do = true,
          .accepted = kShareAccepted,
          .item_check = check_parsed<ClientShareText>}),

@@ -10,10 +10,9 @@ constexpr std::array kShadowKeys = {
     bound<&Shadow::policies>(
         {.name = "policies",
          .kind = Kind::kTextList,
-         .doc = "Simulated policies: an admission policy, optionally `:` and its parameter "
-                "(`nth-hit:3`, `probability:0.1`, `size-threshold:64KiB`), optionally `+` and an "
-                "eviction policy (`tinylfu+lru`); the rest as configured. Unchanged ones continue "
-                "over a reload.",
+         .doc = "An admission policy, optionally `:` and its parameter (also `probability:0.1`, "
+                "`size-threshold:64KiB`), optionally `+` and an eviction policy; the rest as "
+                "configured. Unchanged ones continue over a reload.",
          .range = {.min = 0, .max = kShadowPoliciesMax},
          .accepted = "policies, as \"always\", \"nth-hit:3\" or \"tinylfu+lru\"",
          .item_check = check_parsed<ShadowPolicyText>}),

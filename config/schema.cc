@@ -229,11 +229,11 @@ std::span<const Section> schema() {
                                origin_keys()),
       section<&Config::rule>(
           "rule",
-          "Exceptions for some requests of forward and reverse listeners, in order. The first rule "
-          "that matches applies, and no other; keys that it does not set come from the rest of the "
-          "configuration. A rule with `content_type` is known with the response only, and may only "
-          "change storing. [RULES.md](RULES.md) has examples; `encore explain URL` prints the rule "
-          "that applies.",
+          "Exceptions for some requests, in order: the first rule that matches applies, and no "
+          "other; keys that it does not set come from the rest of the configuration. A rule with "
+          "`content_type` is known with the response only, and may only "
+          "change storing. See [RULES.md](RULES.md); `encore explain URL` prints the rule that "
+          "applies.",
           rule_keys()),
       section<&Config::forward>("forward", "Permissions of forward listeners.", forward_keys()),
       section<&Config::intercept>(
@@ -248,18 +248,15 @@ std::span<const Section> schema() {
                                     compression_keys()),
       section<&Config::disk>(
           "disk",
-          "Files or block devices behind the memory, up to 16, none by default; see "
-          "[DISK.md](DISK.md). `cache.disk_write_rate`, `cache.disk_reinsert` and "
-          "`cache.disk_life_min` apply to all of them.",
+          "Up to 16 disks behind the memory, none by default; see [DISK.md](DISK.md). "
+          "`cache.disk_write_rate`, `cache.disk_reinsert` and `cache.disk_life_min` apply to all.",
           disk_keys()),
       section<&Config::admission>("admission",
                                   "Admission to the cache. Set `capacity` and `fpr`, or `bits` and "
                                   "`hashes`; `--check-config` prints the rest.",
                                   admission_keys()),
       section<&Config::state>("state", "Files that survive a restart.", state_keys()),
-      section<&Config::upgrade>("upgrade",
-                                "Limits while a new process replaces the running one: see "
-                                "[UPGRADE.md](UPGRADE.md). 0: no limit.",
+      section<&Config::upgrade>("upgrade", "Limits of an [upgrade](UPGRADE.md). 0: none.",
                                 upgrade_keys()),
       section<&Config::workers>("workers", "Threads.", workers_keys()),
       section<&Config::admin>("admin", "The listener for operators.", admin_keys()),
@@ -274,7 +271,7 @@ std::span<const Section> schema() {
                                shadow_keys()),
       section<&Config::log>("log", "Logs.", log_keys()),
       section<&Config::timeouts>("timeouts", "Time limits. 0: none.", timeouts_keys()),
-      section<&Config::limits>("limits", "Limits of size and number.", limits_keys()),
+      section<&Config::limits>("limits", "Sizes and numbers.", limits_keys()),
       section<&Config::limit>("limit",
                               "Rate limits, any number. Each client has a bucket of `burst` "
                               "tokens, which gains `rate` per second; a request takes one.",
