@@ -22,7 +22,7 @@ encore --set cache.memory=1GiB --set forward.connect_ports=443,8443 --set listen
 encore --set listen.0.mode=reverse --set origin.0.servers=http://127.0.0.1:8000
 ```
 
-- Each key has its default, the accepted values in parentheses (else true or false), and its meaning. *Upgrade*: a reload
+- Each key has its default, further accepted values in parentheses (if none, true or false), and its meaning. *Upgrade*: a reload
   cannot change it, [an upgrade](UPGRADE.md) can. *Restart*: only a new start can.
 - Elements of `[[listen]]` and the like are counted from 0; the next number adds one.
 - Lists are written with commas or as TOML: `'["10.0.0.0/8", "::1"]'`. "up to 16" is their length.
@@ -33,34 +33,48 @@ encore --set listen.0.mode=reverse --set origin.0.servers=http://127.0.0.1:8000
 
 )";
 
-// Returns the accepted values without the words that the brackets of the default say.
-std::string shown_accepted(const Key& key) {
+// Returns accepted_text() with ranges as `1..9`.
+std::string accepted_ranges(const Key& key) {
   std::string text = accepted_text(key);
+  constexpr std::string_view kSpaced = " .. ";
+  for (std::size_t at = 0; (at = text.find(kSpaced, at)) != std::string::npos;) {
+    text.replace(at, kSpaced.size(), "..");
+  }
+  return text;
+}
+
+// Returns the accepted values without what the default shows: that it is a list, that it is empty
+// or zero. `usual` is the default.
+std::string shown_accepted(const Key& key, std::string usual) {
+  std::string text = accepted_ranges(key);
+  constexpr std::string_view kOne = "one, or ";
   constexpr std::string_view kList = "a list of ";
-  if (const auto at = text.find(kList);
-      at != std::string::npos && at <= std::string("one, or ").size()) {
-    text.erase(at, kList.size());
+  const std::size_t at = text.starts_with(kOne) ? kOne.size() : 0;
+  if (text.compare(at, kList.size(), kList) == 0) text.erase(at, kList.size());
+  if (key.zero_is_off) std::erase(usual, '"');
+  if (usual != "\"\"" && !usual.starts_with('0')) return text;
+  for (const std::string& end : {", or " + usual, " or " + usual}) {
+    if (!text.ends_with(end)) continue;
+    text.resize(text.size() - end.size());
+    break;
   }
   return text;
 }
 
 // Returns the accepted values that all keys of the section share, or "" if they differ.
 std::string shared_accepted(const Section& section) {
-  const std::string text = accepted_text(section.keys.front());
-  const auto has_it = [&](const Key& key) { return accepted_text(key) == text; };
+  const std::string text = accepted_ranges(section.keys.front());
+  const auto has_it = [&](const Key& key) { return accepted_ranges(key) == text; };
   return section.keys.size() > 1 && std::ranges::all_of(section.keys, has_it) ? text : "";
 }
 
 // "- **`name`** `default` (accepted): meaning."; without "(accepted)" if the section states it.
 std::string key_item(const Key& key, const void* defaults, bool with_accepted) {
-  const Value value = key.get(defaults);
+  const std::string usual = key.required ? "" : toml_text(key, key.get(defaults));
   std::string item = "- **`" + std::string(key.name) + "`** ";
-  if (key.required) {
-    item += "*required* ";
-  } else if (!is_unset(value)) {
-    item += "`" + toml_text(key, value) + "` ";
-  }
-  if (with_accepted && key.kind != Kind::kBool) item += "(" + shown_accepted(key) + ")";
+  if (key.required) item += "*required* ";
+  if (!usual.empty()) item += "`" + usual + "` ";
+  if (with_accepted && key.kind != Kind::kBool) item += "(" + shown_accepted(key, usual) + ")";
   while (item.ends_with(' ')) item.pop_back();
   item += ": " + std::string(key.doc);
   if (key.apply == Apply::kUpgrade) item += " *Upgrade.*";

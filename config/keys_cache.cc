@@ -54,12 +54,11 @@ constexpr std::array kCacheKeys = {
          .kind = Kind::kBytes,
          .doc = "Bytes of a body within which a request may join its transfer.",
          .range = {.min = 0, .max = 1.0 * kGiB}}),
-    bound<&Cache::uncacheable_memory>(
-        {.name = "uncacheable_memory",
-         .kind = Kind::kDuration,
-         .doc = "How long Encore remembers that a response may not be shared, so that requests for "
-                "it do not wait for each other.",
-         .range = {.min = 0, .max = kDay}}),
+    bound<&Cache::uncacheable_memory>({.name = "uncacheable_memory",
+                                       .kind = Kind::kDuration,
+                                       .doc = "How long unshareable responses are remembered, so "
+                                              "that requests for them do not wait for each other.",
+                                       .range = {.min = 0, .max = kDay}}),
     bound<&Cache::background_finish_bytes>(
         {.name = "background_finish",
          .kind = Kind::kBytes,
@@ -281,10 +280,10 @@ constexpr std::array kAdmissionKeys = {
         {.name = "capacity",
          .kind = Kind::kInteger,
          .doc = "Insertions, over all shards, after which the pair rotates: a key is remembered "
-                "for at least that many and at most twice as many. 0: 1000000; with `[[disk]]` 3.5 "
-                "per object that memory and disks hold (`cache.mean_object`), for `nth-hit` times "
-                "`min_requests` - 1; for `probation` two per 8KiB of disk; with `bits`, where a "
-                "filter is half full. `tinylfu`, `adaptsize`: requests per window (0: 1000000).",
+                "for one to two times as many. 0: 1000000; with `[[disk]]` 3.5 per object that "
+                "memory and disks hold (`cache.mean_object`), for `nth-hit` times `min_requests` - "
+                "1; `probation`: two per 8KiB of disk; `bits`: where a filter is half full. "
+                "`tinylfu`, `adaptsize`: requests per window (0: 1000000).",
          .range = {.min = 1, .max = 1e12},
          .zero_is_off = true}),
     bound<&Admission::fpr>({.name = "fpr",

@@ -180,8 +180,8 @@ constexpr std::array kUpstreamKeys = {
     bound<&Upstream::waiting_per_server>(
         {.name = "waiting_per_server",
          .kind = Kind::kInteger,
-         .doc = "Requests queued for a server, divided likewise. Beyond it, or after "
-                "`timeouts.origin_connect`, they go to another server or get 503. If one client "
+         .doc = "Requests queued for a server, divided likewise. More, or after "
+                "`timeouts.origin_connect`, go to another server or get 503. If one client "
                 "fills the queue, its latest request gives way. 0: none.",
          .range = {.min = 0, .max = 1 << 24}}),
     bound<&Upstream::retries>(

@@ -180,10 +180,10 @@ constexpr std::array kUpgradeKeys = {
         "start",
         "From the start of the new process until it serves, reading the disks' index included. "
         "After it the old process continues unchanged."),
-    timeout<&Upgrade::idle>("idle",
-                            "Time in the old process for one more request of an idle client; its "
-                            "response has `Connection: close`. Then idle connections are closed, "
-                            "spread over the same time again."),
+    timeout<&Upgrade::idle>(
+        "idle",
+        "Time in the old process for one more request of an idle client, answered with "
+        "`Connection: close`. Then idle connections close, spread over the same time."),
     timeout<&Upgrade::drain>("drain",
                              "Requests in progress in the old process; then they are cut."),
     timeout<&Upgrade::tunnels>("tunnels", "Tunnels there, WebSocket included; at least `drain`."),
