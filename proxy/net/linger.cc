@@ -19,8 +19,6 @@ constexpr Nanoseconds kUnsentTime = std::chrono::seconds(60);
 constexpr std::size_t kDropBytesMax = 256 * 1024;
 constexpr std::size_t kEntriesMax = 1024;
 
-bool is_transient(int os_error) { return os_error == EAGAIN || os_error == EINTR; }
-
 }  // namespace
 
 struct Lingering::Entry {

@@ -53,8 +53,6 @@ CloseReason reason_of(const TlsResult& result, const TlsSession& tls) {
 
 std::uint64_t cost(const TlsSessionPointer& tls) { return tls ? TurnShares::kTlsCost : 1; }
 
-bool is_transient(int os_error) { return os_error == EAGAIN || os_error == EINTR; }
-
 std::size_t total_bytes(std::span<const iovec> parts) {
   std::size_t total = 0;
   for (const iovec& part : parts) total += part.iov_len;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstddef>
 
 namespace encore::net {
@@ -21,5 +22,8 @@ struct Syscalls {
 
 // The system calls of net/. Global: reads of it are not synchronised.
 extern Syscalls syscalls;
+
+// True if the call may be made again: later, or now.
+inline bool is_transient(int os_error) { return os_error == EAGAIN || os_error == EINTR; }
 
 }  // namespace encore::net

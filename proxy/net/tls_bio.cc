@@ -21,8 +21,6 @@ struct State {
 
 State& state_of(BIO* bio) { return *static_cast<State*>(BIO_get_data(bio)); }
 
-bool is_transient(int os_error) { return os_error == EAGAIN || os_error == EINTR; }
-
 std::size_t take_fed(State& state, char* bytes, std::size_t size) {
   const std::size_t taken = std::min(size, state.fed.size() - state.given);
   std::memcpy(bytes, state.fed.data() + state.given, taken);
