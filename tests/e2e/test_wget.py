@@ -7,6 +7,7 @@ import urllib.request
 from harness import Case, clean_environment, need_program
 from nginx import Nginx
 from origin import Origin, chunked, fresh, response
+from recipes import Mirrored
 
 
 class Wget(Case):
@@ -20,8 +21,9 @@ class Wget(Case):
         (site / "index.html").write_text("".join(f'<a href="{name}">x</a>' for name in pages))
         nginx = Nginx(self, site)
         encore = self.encore()
+        origin = Mirrored(nginx, encore)
         for attempt in range(3):
-            before = len(nginx.requests())
+            origin.mark()
             target = self.directory / f"mirror{attempt}"
             self.run_client(
                 [wget, "-r", "-nv", "-nH", "--tries=1", "-e", "robots=off", "-P", target,
@@ -29,8 +31,8 @@ class Wget(Case):
                 env=clean_environment(http_proxy=encore.url))
             for name, text in pages.items():
                 self.assertEqual(text, (target / name).read_text())
-            asked = len(nginx.requests()) - before
-            self.assertEqual(5 if attempt < 2 else 0, asked, nginx.requests())
+            asked = origin.all()[origin.begun:]
+            self.assertEqual(5 if attempt < 2 else 0, len(asked), asked)
 
 
 class PythonClient(Case):
