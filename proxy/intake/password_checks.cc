@@ -63,7 +63,7 @@ std::deque<std::string>::iterator PasswordChecks::next_turn() {
 }
 
 // Takes a job of the client whose turn it is, who stands behind the others then.
-PasswordChecks::Job PasswordChecks::take(std::deque<std::string>::iterator turn) {
+PasswordChecks::Job PasswordChecks::take(const std::deque<std::string>::iterator& turn) {
   std::string client = std::move(*turn);
   turns_.erase(turn);
   const auto found = waiting_.find(client);

@@ -80,7 +80,7 @@ class PasswordChecks {
   }
   // The first client in turn whose job may run; the end: none may.
   std::deque<std::string>::iterator next_turn() ENCORE_REQUIRES(mutex_);
-  Job take(std::deque<std::string>::iterator turn) ENCORE_REQUIRES(mutex_);
+  Job take(const std::deque<std::string>::iterator& turn) ENCORE_REQUIRES(mutex_);
   LoginVerdict verdict_of(const Job& job, const net::Digest& id);
   void finish(Job job, const net::Digest& id, LoginVerdict verdict);
   void remember(const net::Digest& id, MonotonicTime now);
