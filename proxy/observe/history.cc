@@ -116,7 +116,9 @@ std::vector<std::string> history_columns() {
 History::History() = default;
 
 History::Rows::Rows(std::size_t capacity)
-    : ends(capacity), spans(capacity), values(capacity * kWidth) {}
+    : ends(capacity),
+      spans(capacity),
+      values(std::make_unique_for_overwrite<float[]>(capacity * kWidth)) {}
 
 History::Reading History::read(const Snapshot& snapshot, std::int64_t now_ms) {
   Reading reading;
@@ -139,7 +141,7 @@ void History::Rows::add(const Reading& from, const Reading& to) {
   }
   ends[at] = to.time_ms;
   spans[at] = to.time_ms - from.time_ms;
-  float* const row = values.data() + at * kWidth;
+  float* const row = &values[at * kWidth];
   for (std::size_t i = 0; i < kReadings; ++i) {
     const bool gauge = i < kColumns.size() && kColumns[i].kind == Kind::kGauge;
     row[i] =
@@ -214,8 +216,7 @@ std::string History::json(std::int64_t since_ms) const {
 std::size_t History::memory_bytes() const {
   std::size_t sum = 0;
   for (const Rows* rows : {&seconds_, &minutes_}) {
-    sum += rows->values.capacity() * sizeof(float) +
-           (rows->ends.capacity() + rows->spans.capacity()) * sizeof(std::int64_t);
+    sum += rows->ends.size() * (kWidth * sizeof(float) + 2 * sizeof(std::int64_t));
   }
   return sum;
 }

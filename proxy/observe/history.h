@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,7 +55,8 @@ class History {
 
     std::vector<std::int64_t> ends;
     std::vector<std::int64_t> spans;
-    std::vector<float> values;  // row by row
+    // Row by row. Not zeroed: its pages come into memory with the rows.
+    std::unique_ptr<float[]> values;
     std::size_t first = 0;
     std::size_t count = 0;
   };
