@@ -417,6 +417,8 @@ void Worker::end_what_is_quiet() {
 void Worker::end_if_drained() {
   // Connections and fetches that ended in this turn end their accounts when they are destroyed.
   if (connections_ != nullptr || !fetches_.empty() || !retired_->is_empty()) return;
+  // A connection of HTTP/2 may be idle only since this turn: it is ended as all others were.
+  pool_.close_all();
   // The end of an answer may be encrypted and not sent yet, though its connection has gone.
   if (!net::Lingering::of(*loop_).has_unsent()) loop_->stop();
 }
