@@ -4,7 +4,6 @@
 #include "tests/simulate/held.h"
 
 #include <map>
-#include <set>
 #include <string>
 
 #include "proxy/exchange/exchange.h"
@@ -42,11 +41,13 @@ bool has_body_to_come(const server::Fetch& fetch) {
 }
 
 // Its client gets no body, whatever the response has: 1xx, 204 and 304 have none, nor has the
-// answer to a HEAD.
+// answer to a HEAD, or a 416 of the proxy's own.
 bool is_without_body(const server::Exchange& exchange) {
   const int status = exchange.record_.status;
+  const bool is_own_416 =
+      status == 416 && exchange.response_ != nullptr && exchange.response_->meta.status != 416;
   return exchange.request_->head.method == http::Method::kHead || status == 204 || status == 304 ||
-         status == 412;
+         status == 412 || is_own_416;
 }
 
 }  // namespace
@@ -109,27 +110,49 @@ void Held::look_at_reservations() const {
   same(proxy_.shared().kernel->statistics().reserved_bytes, reserved, "bytes reserved for bodies");
 }
 
+// None whose answer has no body holds back those who read one.
+void Held::look_at_bodiless() const {
+  each_under_way(proxy_, [&](const UnderWay& request) {
+    const server::Exchange* const exchange = request.exchange;
+    if (exchange == nullptr || exchange->asking_.transfer() == nullptr ||
+        exchange->steps_.step_ != server::Step::kRespond || !is_without_body(*exchange)) {
+      return;
+    }
+    for (const auto& worker : proxy_.workers()) {
+      for (const auto& fetch : worker->fetches()) {
+        if (fetch->transfer_ == exchange->asking_.transfer() && has_body_to_come(*fetch)) {
+          on_fault_("a request whose answer has no body still reads the transfer");
+        }
+      }
+    }
+  });
+}
+
 // A transfer's readers are the requests that wait for it or read it, and nobody else.
 void Held::look_at_readers() const {
   std::map<const server::Transfer*, std::uint64_t> readers;
-  std::set<const server::Transfer*> with_body;
   for (const auto& worker : proxy_.workers()) {
     for (const auto& fetch : worker->fetches()) {
       readers.try_emplace(fetch->transfer_.get(), 0);
-      if (has_body_to_come(*fetch)) with_body.insert(fetch->transfer_.get());
     }
   }
   each_under_way(proxy_, [&](const UnderWay& request) {
     const server::Exchange* const exchange = request.exchange;
     if (exchange == nullptr || exchange->asking_.transfer() == nullptr) return;
     ++readers[exchange->asking_.transfer().get()];
-    if (with_body.contains(exchange->asking_.transfer().get()) &&
-        exchange->steps_.step_ == server::Step::kRespond && is_without_body(*exchange)) {
-      on_fault_("a request whose answer has no body still reads the transfer");
-    }
   });
+  look_at_bodiless();
   for (const auto& [transfer, count] : readers) {
     same(readers_of(*transfer), count, "readers of a transfer");
+  }
+}
+
+// A place that counts as read keeps its segment from being reclaimed.
+void Held::look_at_unread_disk() const {
+  const disk::Disks* const disks = proxy_.shared().disks.get();
+  if (disks == nullptr) return;
+  for (const auto& service : disks->services_) {
+    same(service->state_.readings.places().size(), 0, "places of a disk that are read");
   }
 }
 
@@ -159,6 +182,7 @@ void Held::look_at_rest() const {
     origins += worker->stats().origin_connections.get();
     same(worker->stats().transfers_open.get(), 0, "transfers counted");
     same(worker->stats().dns_lookups.get(), 0, "lookups counted");
+    same(worker->stats().origin_http2_streams_open.get(), 0, "streams to origins counted");
   }
   each_under_way(proxy_, [&](const UnderWay& each) { tunnels += each.has_tunnel ? 1U : 0U; });
   if (tunnels == 0) {

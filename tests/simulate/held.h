@@ -20,6 +20,9 @@ class Held {
 
   // At any time between turns.
   void look() const;
+  void look_at_bodiless() const;
+  // At such a time. REQUIRES: no read of a disk is in progress.
+  void look_at_unread_disk() const;
   // No fetch is in progress any more, nor any answer: what fetches may go on for is over.
   bool is_quiet() const;
   // No request is in progress. REQUIRES: is_quiet().

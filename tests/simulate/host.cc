@@ -206,7 +206,14 @@ std::string Host::describe() const {
 
 void Host::look_at_held() {
   const Held::OnFault on_fault = [this](const std::string& what) { on_fault_("held", what); };
-  Held(*proxy_, system_, on_fault).look();
+  const Held held(*proxy_, system_, on_fault);
+  held.look();
+  if (disk_.reads_under_way() == 0) held.look_at_unread_disk();
+}
+
+void Host::look_at_bodiless() {
+  const Held::OnFault on_fault = [this](const std::string& what) { on_fault_("held", what); };
+  Held(*proxy_, system_, on_fault).look_at_bodiless();
 }
 
 bool Host::look_at_rest() {
@@ -256,6 +263,7 @@ void Host::verify_journal() {
     if (!next) return on_fault_("journal", next.error().message);
     if (*next == cache::JournalReader::Next::kEnd) break;
     ++decisions_;
+    if (has_disk()) disk_.graves.note(event);
     const auto difference = (*replay)->apply(event);
     if (!difference) return on_fault_("journal", difference.error().message);
     if (*difference) return on_fault_("journal", cache::describe(**difference));
@@ -267,6 +275,13 @@ void Host::verify_journal() {
   }
 }
 
+// All that it had to forget is forgotten on its disk as well.
+void Host::look_at_graves() {
+  if (!has_disk() || disk_.has_failed()) return;
+  (void)disk_.graves.look(disk_.contents(),
+                          [this](const std::string& what) { on_fault_("disk", what); });
+}
+
 void Host::look_for_leaks() {
   look_at_gauges();
   // Records that were written are there for the next one.
@@ -275,6 +290,7 @@ void Host::look_for_leaks() {
     if (!disks->stop(kPatience) && !disk_.has_failed()) on_fault_("disk", "it does not stop");
   }
   verify_journal();
+  look_at_graves();
   for (const auto& worker : proxy_->workers()) poller_of(*worker).set_wake([] {});
   proxy_.reset();
   if (system_.descriptors() != 0) {

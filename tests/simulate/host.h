@@ -56,6 +56,9 @@ class Host {
   bool has_ended() const { return workers_ended_ == proxy_->workers().size(); }
   // Compares what it holds with what it should (Held). Between turns.
   void look_at_held();
+  // The same of readers alone whose answers have no body: they are there no longer than a socket
+  // holds their heads back.
+  void look_at_bodiless();
   // The same while no request is in progress. False: the proxy has something in progress still.
   bool look_at_rest();
   // All that it has counted of requests.
@@ -79,6 +82,7 @@ class Host {
   void take_journal();
   void verify_journal();
   void look_at_gauges();
+  void look_at_graves();
 
   System& system_;
   SlowDisk& disk_;

@@ -117,7 +117,10 @@ std::int64_t SlowDisk::draw() {
 }
 
 void SlowDisk::prepare(disk::DisksOptions& options) {
-  if (std::exchange(has_failed_, false)) file_ = std::make_shared<disk::MemoryFile>();
+  if (std::exchange(has_failed_, false)) {
+    file_ = std::make_shared<disk::MemoryFile>();
+    graves.forget();
+  }
   failing_ = {};
   constexpr std::uint64_t kLittle = 64U << 10U;
   if (in_small_steps_) options.engine.write_bytes_max = kLittle;

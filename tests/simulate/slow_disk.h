@@ -12,6 +12,7 @@
 #include "proxy/disk/disks.h"
 #include "tests/disk/model/memory_file.h"
 #include "tests/simulate/adversity.h"
+#include "tests/simulate/graves.h"
 #include "tests/simulate/system.h"
 
 namespace encore::simulate {
@@ -26,6 +27,10 @@ class SlowDisk {
   void prepare(disk::DisksOptions& options);
   // The seed of the proxies that share it.
   std::optional<filter::Seed> seed;
+  // Those of the proxies that have had it.
+  Graves graves;
+  // Its contents, whether the device fails or not.
+  disk::File& contents() { return *file_; }
 
   // From now on the device fails.
   struct Failing {
