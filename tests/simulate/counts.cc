@@ -1,5 +1,7 @@
 #include "tests/simulate/counts.h"
 
+#include <set>
+
 #include "proxy/observe/outcome.h"
 
 namespace encore::simulate {
@@ -28,6 +30,41 @@ class Comparison {
   const std::function<void(const std::string&)>& on_fault_;
 };
 
+server::ServerSums sums_of(const server::Snapshot& counts) {
+  server::ServerSums sums;
+  std::set<std::string> seen;
+  for (const server::ServerReport& each : counts.servers) {
+    // Two with one URL are counted together.
+    if (!seen.insert(each.server).second) continue;
+    sums.sent += each.sums.sent;
+    sums.sent_bytes += each.sums.sent_bytes;
+    sums.received_bytes += each.sums.received_bytes;
+    sums.connects += each.sums.connects;
+    sums.retries += each.sums.retries;
+    sums.answers += each.sums.answers;
+    sums.connections += each.sums.connections;
+  }
+  return sums;
+}
+
+// Each number of a server is counted for all of them, too. A redirection leads to hosts that are
+// none of the servers.
+void compare_servers(const Counted& counted, const Comparison& compare) {
+  const server::Snapshot& counts = counted.counts;
+  const server::ServerSums sums = sums_of(counts);
+  const auto same = [&](std::uint64_t value, std::uint64_t of_all, const std::string& what) {
+    compare.at_most(value, of_all, what);
+    if (!counted.has_rules) compare.at_most(of_all, value, "by server: " + what);
+  };
+  same(sums.sent, counts.origin_requests, "requests to origins");
+  same(sums.sent_bytes, counts.bytes_to_origins, "bytes to origins");
+  same(sums.received_bytes, counts.bytes_from_origins, "bytes from origins");
+  same(sums.connects, counts.origin_connects, "connections to origins");
+  same(sums.connections, counts.origin_connections, "open connections");
+  compare.at_most(sums.answers, sums.sent, "answers of origins");
+  if (!counted.has_rules) compare.at_most(counts.origin_retries, sums.retries, "repeated requests");
+}
+
 }  // namespace
 
 void compare_counts(const Counted& counted, const proxyfuzz::Accounts::Sums* logged,
@@ -54,6 +91,7 @@ void compare_counts(const Counted& counted, const proxyfuzz::Accounts::Sums* log
   const std::uint64_t plain = counts.tls_plain_http * kPlainRefusalBytes;
   compare.same(sent + plain, counts.bytes_to_clients, "bytes to clients, by listener");
   compare.same(received, counts.bytes_from_clients, "bytes from clients, by listener");
+  if (counted.is_reverse) compare_servers(counted, compare);
   if (counted.is_plain) {
     const System::Traffic& moved = counted.traffic;
     // Each byte once, and none that no socket took, but for refusals and hits over HTTP/2: these
@@ -68,7 +106,7 @@ void compare_counts(const Counted& counted, const proxyfuzz::Accounts::Sums* log
                       "bytes that clients' sockets took");
     }
     compare.at_most(counts.bytes_from_clients, moved.from_clients, "bytes from clients");
-    if (!counted.has_tunnels) {
+    if (!counted.has_tunnels && !counted.has_http2_origins) {
       compare.same(counts.bytes_to_origins, moved.to_origins, "bytes to origins");
       compare.at_most(counts.bytes_from_origins, moved.from_origins, "bytes from origins");
     }

@@ -13,9 +13,11 @@ namespace encore::simulate {
 
 struct Counted {
   server::Snapshot counts;
-  System::Traffic traffic;  // while it was there
-  bool is_plain = true;     // nobody speaks TLS
-  bool has_http2 = false;   // some clients speak HTTP/2
+  System::Traffic traffic;         // while it was there
+  bool is_reverse = false;         // all origins have servers of the configuration
+  bool is_plain = true;            // nobody speaks TLS
+  bool has_http2 = false;          // some clients speak HTTP/2
+  bool has_http2_origins = false;  // some origins do: bytes are those of texts
   bool has_tunnels = false;
   bool has_breaks = false;  // the network has ended connections
   bool has_rules = false;   // those of the world
