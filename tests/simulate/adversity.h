@@ -39,7 +39,8 @@ using proxyfuzz::Random;
   X(kTrouble, "trouble", "origins fail, stop in the middle, are slow")                  \
   X(kTls, "tls", "clients and origins speak TLS, in pieces, with ends anywhere")        \
   X(kHttp2, "http2", "clients speak HTTP/2, with several requests at once")             \
-  X(kRules, "rules", "requests are treated by rules, and by others after a reload")
+  X(kRules, "rules", "requests are treated by rules, and by others after a reload")     \
+  X(kOriginHttp2, "origin-http2", "origins speak HTTP/2, with several requests at once")
 
 enum class Feature : std::uint8_t {
 #define ENCORE_SIMULATE_NAME(name, text, meaning) name,

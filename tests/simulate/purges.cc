@@ -20,6 +20,8 @@ std::string text_of(const proxyfuzz::Ring& ring, const Url& url) {
 
 // Purges of 100 that name a URL.
 constexpr std::uint64_t kUrlKinds = 50;
+// That nobody asks for a URL.
+constexpr double kAloneSeconds = 1.2;
 // At most so many URLs are looked for in a purge of many.
 constexpr std::size_t kLooksMax = 8;
 
@@ -87,7 +89,10 @@ void Purges::purge_read(Random& random, Host& host) {
   Url* const url = ring_.world.find_url(path_of_key(key));
   // An object that its key does not name goes by a rule alone, of which nothing else informs the
   // reader.
-  if (url != nullptr) purge_as(*url, random.between(30, kUrlKinds + 47), random, host);
+  if (url == nullptr) return;
+  purge_as(*url, random.between(30, kUrlKinds + 47), random, host);
+  // Promoted all the same, it shows for as long as nobody asks for it.
+  if (random.percent(50)) proxyfuzz::World::leave_alone(*url, kAloneSeconds);
 }
 
 void Purges::purge_unwritten(Unwritten which, Random& random, Host& host) {
@@ -174,10 +179,9 @@ void Purges::purge_url(Url& url, Random& random, Host& host) {
 
 void Purges::leave_alone(const Url& url, const Host& host) {
   constexpr double kPercent = 25;
-  constexpr double kSeconds = 1.2;
   if (!host.has_disk() || !alone_.percent(kPercent)) return;
   if (Url* const own = ring_.world.find_url(url.path))
-    proxyfuzz::World::leave_alone(*own, kSeconds);
+    proxyfuzz::World::leave_alone(*own, kAloneSeconds);
 }
 
 void Purges::note_written(const Url& url, double time, Host& host) {

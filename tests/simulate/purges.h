@@ -34,6 +34,14 @@ class Purges {
   // At times one whose record has been read, and whose bytes nobody has yet, or one whose record is
   // placed on a disk and not written yet, or moved.
   void purge_under_way(SlowDisk::Done what, Random& random, Host& host);
+  // One for a client to write to, at times one that a disk alone has; null: any.
+  proxyfuzz::Url* pick_to_write(Random& random, Host& host) {
+    return host.has_disk() && random.percent(60) ? &pick(random, host) : nullptr;
+  }
+  // Clients come back to one that a disk alone has, where a few looks find it.
+  void come_back_to_disk(Random& random, Host& host) {
+    if (host.has_disk()) ring_.world.come_back_to(pick(random, host));
+  }
   // A client has written to it.
   void note_written(const proxyfuzz::Url& url, double time, Host& host);
   // Objects that were purged, and are not stored until they are asked for again.

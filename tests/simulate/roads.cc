@@ -1,6 +1,7 @@
 // Compiled without access control (CMakeLists.txt), as held.cc is.
 #include "tests/simulate/roads.h"
 
+#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 
@@ -53,6 +54,18 @@ std::optional<Place> place_of(const UnderWay& request, const Fetches& fetches) {
   if (request.exchange != nullptr) return place_of(*request.exchange, fetches);
   if (request.has_reply) return Place::kSending;
   return request.is_kept ? std::optional(Place::kKept) : std::nullopt;
+}
+
+int descriptor_of(const server::OriginLink& link, const server::OriginLink::Open& open) {
+  if (open.stream != nullptr) return open.stream->socket_.get();
+  for (const auto& [key, server] : link.services_.pool.http2().servers_) {
+    for (const auto& each : server.connections) {
+      if (std::ranges::find(each->streams_, open.http2.get()) != each->streams_.end()) {
+        return each->stream_->socket_.get();
+      }
+    }
+  }
+  return -1;
 }
 
 std::uint64_t tag_of(const server::RequestContext& request) {
@@ -187,13 +200,12 @@ void Roads::note_origin(server::Proxy& proxy, Fate fate, int descriptor) {
   const Fetches fetches = fetches_of(proxy);
   for (const auto& [transfer, fetch] : fetches) {
     const auto* const open = std::get_if<server::OriginLink::Open>(&fetch->link_.state_);
-    if (open == nullptr || open->stream->socket_.get() != descriptor) continue;
+    if (open == nullptr || descriptor_of(fetch->link_, *open) != descriptor) continue;
     each_under_way(proxy, [&](const UnderWay& request) {
       const Exchange* const exchange = request.exchange;
       if (exchange == nullptr || exchange->asking_.transfer().get() != transfer) return;
       if (const auto place = place_of(*exchange, fetches)) note(fate, *place);
     });
-    return;
   }
 }
 

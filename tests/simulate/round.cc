@@ -19,6 +19,7 @@
 #include "tests/simulate/ring_loop.h"
 #include "tests/simulate/saved_hours.h"
 #include "tests/simulate/seeded_openssl.h"
+#include "tests/simulate/shortages.h"
 #include "tests/simulate/stored.h"
 #include "tests/simulate/timing.h"
 #include "tests/simulate/tries.h"
@@ -30,10 +31,6 @@ using proxyfuzz::now;
 constexpr std::uint16_t kProxyPort = 3128;
 constexpr double kHangSeconds = 130;  // simulated, without an answer, and unexplained
 constexpr double kDrainSeconds = 200;
-// How long a failed connection may show, by settings.cc: until its server is no longer set aside,
-// and before that until a connect's time is up.
-constexpr double kShortTrouble = 0.15;
-constexpr double kLongTrouble = 1.3;
 // Pause of an origin under TLS within a head, in seconds.
 constexpr double kPauses = 0.1;
 constexpr std::int64_t kHoursKept = 3;  // as settings.cc has it
@@ -55,6 +52,7 @@ class Round {
   void follow_roads();
   void fail_disk(Random& random);
   void begin_tls();
+  bool begin_origin_http2();
   bool begin_rules();
   void take_other_rules();
   void start();
@@ -63,12 +61,9 @@ class Round {
   // Calls `what` again and again, with a mean of so many seconds between.
   void happen(double mean_seconds, Random& random, const std::function<void()>& what);
   config::Config read_config();
-  void purge(Random& random);
   void look_at_purged();
   void reload(Random& random);
   void step_clock(Random& random);
-  void shortage(Random& random);
-  void refuse(Random& random);
   void begin_drain(Random& random);
   void all_leave(Random& random);
   void look();
@@ -83,6 +78,7 @@ class Round {
   System system_;
   RingLoop loop_;
   proxyfuzz::World world_;
+  Shortages shortages_{system_, world_, loop_};
   proxyfuzz::Oracle oracle_;
   std::optional<proxyfuzz::TlsEnds> tls_;
   bool asks_by_tls_ = false;
@@ -141,11 +137,6 @@ Round::Round(const Plan& plan)
     report(finding.kind, finding.text);
   };
   system_.on_fault = [this](const std::string& what) { report("system", what); };
-  system_.on_trouble = [this](System::Trouble trouble) {
-    const double lasts = trouble == System::Trouble::kLong ? kLongTrouble : kShortTrouble;
-    world_.last_trouble = std::max(world_.last_trouble, now() + lasts);
-  };
-  system_.on_break = [this] { world_.last_break = now(); };
   follow_roads();
   // Here all have one clock, and what it shows is what has happened.
   world_.slack = kSlack;
@@ -154,7 +145,7 @@ Round::Round(const Plan& plan)
   StoreConduct::refuses = false;
   StoreConduct::on_leak = [this](const std::string& what) { report("leak", what); };
   begin_tls();
-  origin_.emplace(loop_, world_, asks_by_tls_ ? &*tls_ : nullptr);
+  const bool origin_http2 = begin_origin_http2();
   const bool has_rules = begin_rules();
   const bool names = has(Feature::kNames) && random_.percent(40) && !has_rules;
   if (names) {
@@ -164,7 +155,9 @@ Round::Round(const Plan& plan)
   }
   Names::fail = names ? random_.pick({0.0, 1.0, 5.0}) : 0;
   Random publishing(plan.seed, 'f', 0);
-  const bool publishes = has(Feature::kPublish) && publishing.percent(60) && !has_rules;
+  // When the proxy has read the whole of an answer does not show over HTTP/2.
+  const bool publishes =
+      has(Feature::kPublish) && publishing.percent(60) && !has_rules && !origin_http2;
   // Objects that are published as resident are those in memory; hits from disk say nothing of that.
   Random disks(plan.seed, 'v', 0);
   const bool disk = has(Feature::kDisk) && !publishes && disks.percent(70);
@@ -181,6 +174,7 @@ Round::Round(const Plan& plan)
                .log_format = logs ? proxyfuzz::Accounts::kFormat : std::string_view(),
                .listen_tls = comes_by_tls() ? tls_->listen_line() : "",
                .origin_authority = asks_by_tls_ ? tls_->certificate_file() : "",
+               .origin_http2 = origin_http2,
                .rules = has_rules ? &world_.rules : nullptr};
   result_.configuration = draw_configuration(settings_, random_);
   // A tunnel takes a client's descriptor over, and with it no TLS.
@@ -201,6 +195,9 @@ Round::Round(const Plan& plan)
                   Purges::Kinds{.tags = !publishes, .prefixes = !has_rules});
   world_.on_written = [this](const proxyfuzz::Url& url, double time) {
     if (host_ != nullptr) purges_->note_written(url, time, *host_);
+  };
+  world_.pick_to_write = [this](Random& random) {
+    return host_ == nullptr ? nullptr : purges_->pick_to_write(random, *host_);
   };
   if (has(Feature::kPurge)) {
     disk_->on_done = [this](SlowDisk::Done what) {
@@ -271,6 +268,22 @@ void Round::begin_tls() {
   world_.passed_by = kShortTrouble;
   if (has(Feature::kTrouble)) world_.broken_handshakes = broken;
   world_.surplus = 0;
+}
+
+// Makes the origin, which speaks HTTP/2 in some rounds.
+bool Round::begin_origin_http2() {
+  Random random(plan_.seed, '5', 0);
+  const bool speaks =
+      random.percent(45) && has(Feature::kOriginHttp2) && plan_.direction == Direction::kReverse;
+  const auto http2 = proxyfuzz::Http2Server::draw_plan(random);
+  if (speaks && asks_by_tls_) tls_->choose_http2(random);
+  origin_.emplace(loop_, world_, asks_by_tls_ ? &*tls_ : nullptr, speaks ? &http2 : nullptr);
+  if (!speaks) return false;
+  oracle_.has_lower_names = true;
+  // A head waits for a frame of another stream's.
+  world_.way += 4 * world_.way + kPauses;
+  world_.surplus = 0;
+  return true;
 }
 
 Round::~Round() { StoreConduct::on_leak = nullptr; }
@@ -363,7 +376,17 @@ void Round::schedule_happenings() {
     if (host_ != nullptr) look_at_tags(host_->proxy(), world_, on_fault);
   });
   Random& purges = stream('p');
-  if (has(Feature::kPurge)) happen(0.03, purges, [this, &purges] { purge(purges); });
+  if (has(Feature::kPurge)) {
+    happen(0.03, purges, [this, &purges] {
+      if (host_ != nullptr && !draining_) purges_->purge_something(purges, *host_);
+    });
+  }
+  Random& returns = stream('0');
+  if (settings_.disk) {
+    happen(0.03, returns, [this, &returns] {
+      if (host_ != nullptr && !draining_) purges_->come_back_to_disk(returns, *host_);
+    });
+  }
   Random& reloads = stream('n');
   if (has(Feature::kReload)) happen(1.5, reloads, [this, &reloads] { reload(reloads); });
   Random& rules = stream('x');
@@ -378,10 +401,11 @@ void Round::schedule_happenings() {
   }
   Random& shortages = stream('d');
   const double mean = system_.adversity().mean_seconds_between_shortages;
-  if (mean != 0) happen(mean, shortages, [this, &shortages] { shortage(shortages); });
+  if (mean != 0)
+    happen(mean, shortages, [this, &shortages] { shortages_.of_descriptors(shortages); });
   Random& refusals = stream('m');
   if (has(Feature::kRefusal) && refusals.percent(30)) {
-    happen(2, refusals, [this, &refusals] { refuse(refusals); });
+    happen(2, refusals, [this, &refusals] { shortages_.of_store(refusals); });
   }
   Random& failures = stream('g');
   if (disk_fails_) happen(2, failures, [this, &failures] { fail_disk(failures); });
@@ -389,11 +413,6 @@ void Round::schedule_happenings() {
   if (has(Feature::kDrain) && drains.percent(60)) {
     happen(1.5, drains, [this, &drains] { begin_drain(drains); });
   }
-}
-
-void Round::purge(Random& random) {
-  if (host_ == nullptr || draining_) return;
-  purges_->purge_something(random, *host_);
 }
 
 void Round::look_at_purged() {
@@ -420,6 +439,7 @@ void Round::reload(Random& random) {
 void Round::step_clock(Random& random) {
   const std::int64_t seconds = random.pick<std::int64_t>({-3600, -5, -1, 1, 5, 3600});
   system_.step_wall_clock(seconds * 1'000'000'000);
+  if (seconds < 0) world_.note_set_back(now(), static_cast<double>(-seconds));
   const double wrong = static_cast<double>(system_.wall_now()) / 1e9 -
                        static_cast<double>(proxyfuzz::wall_seconds());
   world_.clock_error = std::max(world_.clock_error, std::abs(wrong) + 1);
@@ -432,34 +452,10 @@ void Round::step_clock(Random& random) {
   world_.count("steps of the wall clock");
 }
 
-// As many descriptors as there are now, or a few less, for some tens of milliseconds.
-void Round::shortage(Random& random) {
-  system_.on_trouble(System::Trouble::kShort);
-  world_.count("shortages of descriptors");
-  system_.set_descriptors_max(system_.descriptors() + random.below(4));
-  loop_.after(0.001 * static_cast<double>(random.between(1, 80)), [this] {
-    system_.on_trouble(System::Trouble::kShort);
-    system_.set_descriptors_max(SIZE_MAX);
-  });
-}
-
-void Round::refuse(Random& random) {
-  world_.count("times without room in the store");
-  StoreConduct::refuses = true;
-  loop_.after(0.001 * static_cast<double>(random.between(1, 40)),
-              [] { StoreConduct::refuses = false; });
-}
-
-// For a while, or for as long as its proxy is there: its answers come from elsewhere.
 void Round::fail_disk(Random& random) {
   if (host_ == nullptr || draining_) return;
-  const double seconds = random.pick({0.01, 0.3, 5.0});
-  // An answer that comes from the disk alone ends with it.
-  world_.last_trouble = std::max(world_.last_trouble, now() + seconds + kLongTrouble);
   roads_.note_all(host_->proxy(), Fate::kDiskGone);
-  disk_->set_failing({.reads = random.percent(70), .writes = random.percent(70)});
-  world_.count("failures of a disk");
-  loop_.after(seconds, [this] { disk_->set_failing({}); });
+  shortages_.of_disk(random, *disk_);
 }
 
 void Round::begin_drain(Random& random) {
@@ -514,8 +510,10 @@ void Round::finish() {
   host_->count_disk([this](const char* what, std::uint64_t count) { world_.count(what, count); });
   const Counted counted{.counts = host_->counted(),
                         .traffic = system_.traffic() - traffic_before_,
+                        .is_reverse = plan_.direction == Direction::kReverse,
                         .is_plain = !tls_,
                         .has_http2 = ring_.http2 != 0,
+                        .has_http2_origins = settings_.origin_http2,
                         .has_tunnels = tunnels_.has_value(),
                         .has_breaks = world_.last_break >= host_->started(),
                         .has_rules = rules_.has_value()};
@@ -556,6 +554,7 @@ RoundResult Round::run() {
       look_at_purged();
       roads_.look(host_->proxy());
     }
+    if (system_.take_blocked() && host_ != nullptr) host_->look_at_bodiless();
     if (!tries_.empty() && host_ != nullptr) {
       tries_.look(host_->proxy(), [this](const std::string& what) { report("held", what); });
     }

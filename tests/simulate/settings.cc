@@ -39,6 +39,7 @@ struct Fixed {
   std::uint32_t shards = 1;
   bool disk = false;
   bool rules = false;
+  bool http2 = false;  // origins speak it
 };
 
 // Probation is for what has a disk.
@@ -81,6 +82,10 @@ std::string changeable(const Fixed& fixed, Random& random) {
   out += "[timeouts]\norigin_connect = \"1s\"\npool_idle = " +
          one_of(random, {"\"2s\"", "\"100ms\"", "\"30s\""});
   out += "tunnel_idle = " + one_of(random, {"\"10m\"", "\"10m\"", "\"400ms\""});
+  if (fixed.http2) {
+    const std::string streams = one_of(random, {"1", "2", "10", "100"});
+    out.insert(out.find("set_aside"), "http2_streams = " + streams);
+  }
   return fixed.rules ? out : out + some_rules(random);
 }
 
@@ -103,6 +108,7 @@ std::string origin_section(const Settings& settings, Random& random) {
   }
   std::string out = "[[origin]]\nservers = [" + servers + "]\n";
   out += "balance = " + one_of(random, {"\"round-robin\"", "\"least-requests\"", "\"hash\""});
+  if (settings.origin_http2) out += "http2 = true\n";
   if (!plain) out += "tls_ca_file = \"" + settings.origin_authority + "\"\n";
   return out;
 }
@@ -140,12 +146,13 @@ std::string draw_configuration(const Settings& settings, Random& random) {
   }
   if (settings.disk) {
     out += "[[disk]]\npath = \"disk\"\nsize = " +
-           one_of(random, {"\"768KiB\"", "\"1MiB\"", "\"4MiB\""});
+           one_of(random, {"\"768KiB\"", "\"768KiB\"", "\"768KiB\"", "\"1MiB\"", "\"4MiB\""});
     out += "segment = " + one_of(random, {"\"64KiB\"", "\"64KiB\"", "\"128KiB\""});
   }
   const Fixed fixed{.shards = random.pick({1U, 4U, 16U}),
                     .disk = settings.disk,
-                    .rules = settings.rules != nullptr};
+                    .rules = settings.rules != nullptr,
+                    .http2 = settings.origin_http2};
   return out + kMark + changeable(fixed, random) + rules_part(settings);
 }
 
@@ -153,7 +160,10 @@ std::string redraw_configuration(const std::string& text, Random& random) {
   const std::size_t rules = std::min(text.find(kRulesMark), text.size());
   const config::Config config = read_configuration(text);
   const Fixed fixed{
-      .shards = config.cache.shards, .disk = !config.disk.empty(), .rules = rules != text.size()};
+      .shards = config.cache.shards,
+      .disk = !config.disk.empty(),
+      .rules = rules != text.size(),
+      .http2 = std::ranges::any_of(config.origin, [](const auto& each) { return each.http2; })};
   return text.substr(0, text.find(kMark)) + kMark + changeable(fixed, random) + text.substr(rules);
 }
 

@@ -23,6 +23,7 @@ struct Settings {
   // Empty: plain.
   std::string listen_tls{};
   std::string origin_authority{};
+  bool origin_http2 = false;                    // the origin's servers know it
   const proxyfuzz::RuleTable* rules = nullptr;  // null: some that nothing depends on
 };
 

@@ -179,6 +179,8 @@ ssize_t System::send(int descriptor, std::span<const iovec> parts) {
   if (is_interrupted(*at)) return fail(EINTR);
   const std::size_t transit = other.in.size() - other.arrived;
   std::size_t room = other.transit_max > transit ? other.transit_max - transit : 0;
+  const bool is_to_client = at->side == Side::kProxy && !link.to_origin;
+  is_client_blocked_ = is_client_blocked_ || (is_to_client && room == 0);
   if (room == 0) return fail(EAGAIN);
   if (at->side == Side::kProxy && adversity_.short_write != 0 &&
       random_.percent(adversity_.short_write)) {
@@ -189,6 +191,8 @@ ssize_t System::send(int descriptor, std::span<const iovec> parts) {
     room = random_.between(1, std::min(room, std::max<std::size_t>(most, 1)));
   }
   if (other.in.size() == 0) other.other_knew = own.read_all;
+  // Bytes of the other end are on their way: it knew nothing of these when it sent them.
+  if (own.in.size() != 0) own.other_knew = false;
   other.read_all = false;
   std::size_t sent = 0;
   for (const iovec& part : parts) {
@@ -197,6 +201,7 @@ ssize_t System::send(int descriptor, std::span<const iovec> parts) {
     sent += size;
     if (sent == room) break;
   }
+  is_client_blocked_ = is_client_blocked_ || (is_to_client && sent == room);
   if (at->side == Side::kProxy) {
     (link.to_origin ? traffic_.to_origins : traffic_.to_clients) += sent;
   }

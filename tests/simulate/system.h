@@ -17,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/simulate/adversity.h"
@@ -116,6 +117,8 @@ class System final : public PolledSystem {
     std::size_t connecting = 0;
   };
   Sockets proxy_sockets() const;
+  // True if a client's socket has not taken all that the proxy had for it, since the last call.
+  bool take_blocked() { return std::exchange(is_client_blocked_, false); }
   // Bytes that its calls have moved, since the start.
   struct Traffic {
     std::uint64_t to_clients = 0;
@@ -287,6 +290,7 @@ class System final : public PolledSystem {
   std::size_t descriptors_max_ = SIZE_MAX;
   std::uint16_t next_port_ = 32768;
   System* before_;
+  bool is_client_blocked_ = false;
 };
 
 }  // namespace encore::simulate

@@ -18,4 +18,9 @@ double piece_max(const Adversity& adversity);
 std::int64_t wall_start(std::uint64_t seed);
 Adversity draw_adversity(std::uint64_t seed, const Features& features);
 
+// How long a failed connection may show, by settings.cc: until its server is no longer set aside,
+// and before that until a connect's time is up.
+inline constexpr double kShortTrouble = 0.15;
+inline constexpr double kLongTrouble = 1.3;
+
 }  // namespace encore::simulate

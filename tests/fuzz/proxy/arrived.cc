@@ -75,6 +75,20 @@ void ArrivedRequest::check(const Request& cause, const std::string& method) cons
   }
 }
 
+void ArrivedRequest::check_trailers(const Request& cause, const Fields& trailers) const {
+  if (cause.trailers.size() == trailers.size() &&
+      std::ranges::equal(cause.trailers, trailers, [](const Field& sent, const Field& got) {
+        return same_name(sent.name, got.name) && sent.value == got.value;
+      })) {
+    if (!trailers.empty()) world_.count("origin: trailers of a request");
+    return;
+  }
+  world_.report("origin-request",
+                "the origin got " + std::to_string(trailers.size()) + " trailers, and " +
+                    std::to_string(cause.trailers.size()) + " were sent",
+                &cause, text_of(head_));
+}
+
 std::string ArrivedRequest::target() const {
   const std::size_t space = head_.start.find(' ');
   return head_.start.substr(space + 1, head_.start.rfind(' ') - space - 1);

@@ -20,6 +20,8 @@ class ArrivedRequest {
 
   // Reports what is wrong with it to the world.
   void check(const Request& cause, const std::string& method) const;
+  // The same of what came behind its content, of which no length was stated.
+  void check_trailers(const Request& cause, const Fields& trailers) const;
   // The redirection of its client's that it follows; nothing: none.
   std::optional<Request::Offer> taken_offer(const Request& cause) const;
 

@@ -8,8 +8,12 @@ namespace encore::proxyfuzz {
 namespace {
 
 constexpr std::uint32_t kErrorBytesMax = 100;
-constexpr std::uint32_t kLargeMax = 70000;
+// More than one read of a body takes, and all of it within what a socket holds.
+constexpr std::uint32_t kLargeMin = 17000;
+constexpr std::uint32_t kLargeMax = 24000;
 constexpr double kLasting = 50;  // percent
+constexpr double kLargeSurplus = 60;
+constexpr double kLongPauses = 8;
 
 std::string personal(int user) { return user < 0 ? "nobody" : "u" + std::to_string(user); }
 
@@ -140,9 +144,9 @@ Content& Author::choose(Url& url, const Request& cause, const Fields& request, i
   }
   Content*& current = url.current[variant];
   if (current == nullptr || unique) {
-    const std::uint32_t most =
-        has_large_surplus(url) ? std::max(character.size_max, kLargeMax) : character.size_max;
-    const auto bytes = static_cast<std::uint32_t>(url.random.below(most + 1));
+    const auto bytes = static_cast<std::uint32_t>(has_large_surplus(url)
+                                                      ? url.random.between(kLargeMin, kLargeMax)
+                                                      : url.random.below(character.size_max + 1));
     current = &world_.make_content(url, selecting, user, bytes);
   }
   return *current;
@@ -286,6 +290,8 @@ void Author::spoil(Url& url, Reply& reply) {
   if (url.random.percent(character.slow_body)) {
     reply.pieces = url.random.between(2, 6);
     reply.pause = 0.001 * static_cast<double>(url.random.between(1, 60));
+    // So long that who reads slowly may ask for it behind something else.
+    if (url.random.percent(kLongPauses)) reply.pause *= 10;
   }
   if (!url.random.percent(character.cut) || reply.body.empty()) return;
   const bool until_close = find(reply.event->fields, "Content-Length") == nullptr &&
@@ -406,7 +412,8 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
   if (event.status == 206) {
     url.last_part = {.first = begin, .last = end - 1};
     // A client with a part of it asks for another, or for the same again.
-    if (url.random.percent(50)) world_.come_back_to(url);
+    if (url.random.percent(50) || begin == 0) world_.come_back_to(url);
+    if (begin == 0) world_.come_back_to(url);
   }
   if (event.status == 206 || event.status == 416) {
     fields.push_back({"Content-Range", event.status == 416
@@ -416,6 +423,7 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
                                                  std::to_string(content.bytes)});
   }
   add_tag(url, event, *cause);
+  if (event.status == 206 && cause->range.empty()) world_.count("origin: the rest of a part");
   const bool redirects = event.status / 100 == 3 && event.status != 304 && !unsafe;
   if (redirects) redirect(url, event, *cause, taken);
   // Those that are for one client are not followed.
@@ -447,7 +455,7 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
   // Behind a large body, of which the last read takes no more than its rest, the kernel keeps them.
   const bool is_large = reply.body.size() > 16384;
   if (world_.surplus != 0 && url.number % 5 == 0 && reply.end == Reply::End::kKeep && !event.cut &&
-      url.random.percent(is_large ? 5 * world_.surplus : world_.surplus)) {
+      url.random.percent(is_large ? kLargeSurplus : world_.surplus)) {
     const std::string surplus = "surplus behind " + serial + random_text(url.random, 3000);
     reply.body += surplus;
     reply.surplus = surplus.size();

@@ -99,6 +99,13 @@ void Channel::open_secured(int descriptor, Handler& handler, std::uint32_t event
   loop_.add(descriptor, *this, at.watched);
 }
 
+void Channel::set_handler(Handler& handler) {
+  handler_ = &handler;
+  if (secured_ != nullptr) return want(EPOLLIN);
+  loop_.remove(descriptor_);
+  loop_.add(descriptor_, handler, EPOLLIN);
+}
+
 void Channel::want(std::uint32_t events) {
   if (secured_ == nullptr) return loop_.modify(descriptor_, events);
   wants_ = events;

@@ -45,6 +45,8 @@ class Channel final : public Handler {
   void open(int descriptor, Handler& handler, std::uint32_t events);
   void open_secured(int descriptor, Handler& handler, std::uint32_t events, Ssl ssl,
                     const Layer& layer, Random random);
+  // Its events go to another from now on, who wants to read. REQUIRES: open.
+  void set_handler(Handler& handler);
   bool is_open() const { return descriptor_ >= 0; }
   bool is_secured() const { return secured_ != nullptr; }
 

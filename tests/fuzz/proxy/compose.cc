@@ -97,6 +97,13 @@ std::string random_etag(Random& random, const Url& url) {
   return random.percent(50) ? "*" : "\"other\"";
 }
 
+// Its parts can be stored and joined, for all who ask.
+bool comes_in_parts(const Url& url) {
+  const Character& character = url.character;
+  return character.ranges && character.etag == 1 && character.framing == 0 &&
+         character.vary.empty() && !character.personal;
+}
+
 std::string random_range(Random& random) {
   const auto at = [&random] {
     return std::to_string(random.pick<std::uint64_t>({0, 0, 1, 63, 500, 4000, 70000}));
@@ -114,7 +121,8 @@ std::string random_range(Random& random) {
     case 5:
       return "bytes=0-0,-1";
     default: {
-      const std::uint64_t first = random.below(2000);
+      // A part from the beginning can be completed.
+      const std::uint64_t first = random.percent(50) ? 0 : random.below(2000);
       return "bytes=" + std::to_string(first) + "-" + std::to_string(first + random.below(3000));
     }
   }
@@ -155,8 +163,10 @@ void add_bodiless(Random& random, Request& request) {
 
 void add_conditions(Random& random, Request& request) {
   const Url& url = *request.url;
-  if (request.method == "GET" && url.last_part && random.percent(25)) {
-    return add_stored_part(random, request);
+  if (request.method == "GET" && url.last_part) {
+    if (random.percent(25)) return add_stored_part(random, request);
+    // The whole of it: the proxy may ask for the rest alone.
+    if (url.last_part->first == 0 && random.percent(40)) return;
   }
   Fields& fields = request.fields;
   if (random.percent(12)) {
@@ -170,7 +180,7 @@ void add_conditions(Random& random, Request& request) {
     request.conditional = true;
   }
   // A date next to a range is for few clients, and what comes first is for all who serve them.
-  const double ranges = request.modified_since != 0 ? 40 : 12;
+  const double ranges = request.modified_since != 0 || comes_in_parts(url) ? 40 : 12;
   if (request.method != "GET" || !random.percent(ranges)) return;
   request.range = random_range(random);
   fields.push_back({"Range", request.range});
@@ -255,14 +265,17 @@ std::shared_ptr<Request> compose(Ring& ring, Random& random, const Asker& asker)
   // A slow client may be sent no more than a head while others get the body.
   const double joins = asker.is_slow ? 30 : 4;
   Url* const slow = random.percent(joins) ? ring.world.pick_slow(random) : nullptr;
-  Url& url = slow != nullptr ? *slow : ring.world.pick_url(random);
+  const std::uint64_t kind = random.below(100);
+  const bool writes = slow == nullptr && kind >= 8 && kind < 12;
+  Url* const written =
+      writes && ring.world.pick_to_write ? ring.world.pick_to_write(random) : nullptr;
+  Url& url = slow != nullptr ? *slow : written != nullptr ? *written : ring.world.pick_url(random);
   auto request = ring.world.make_request(url);
   request->user = user;
   request->method = "GET";
-  const std::uint64_t kind = random.below(100);
   if (kind < (slow != nullptr ? 30 : 8)) request->method = "HEAD";
-  if (slow == nullptr && kind >= 8 && kind < 11) request->method = "POST";
-  if (slow == nullptr && kind == 11) {
+  if (writes && kind < 11) request->method = "POST";
+  if (writes && kind == 11) {
     request->method = random.pick<std::string_view>({"PUT", "DELETE"});
   }
   const bool unsafe = request->method != "GET" && request->method != "HEAD";

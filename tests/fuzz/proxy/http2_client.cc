@@ -76,9 +76,10 @@ Http2Text to_http2(const Ring& ring, Random& random, Request& request) {
   out.upload = {.is_there = request.body_bytes != 0 || (has_length && random.percent(30)),
                 .bytes = request.body_bytes,
                 .trailers = {}};
-  if (out.upload.is_there && random.percent(10)) {
+  if (out.upload.is_there && random.percent(30)) {
     out.upload.trailers.push_back({"x-trail", std::to_string(request.tag)});
   }
+  request.trailers = out.upload.trailers;
   out.bytes = append_target(ring, random, request, out.fields) + 2 + request.body_bytes;
   if (out.upload.is_there && !names_length) {
     out.bytes += line_bytes({"transfer-encoding", "chunked"});

@@ -4,54 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
+
+#include "tests/fuzz/proxy/http2_fields.h"
 
 namespace encore::proxyfuzz {
 namespace {
 
 constexpr std::size_t kFrameHeaderBytes = 9;
-
-void check(bool good, const char* what) {
-  if (good) return;
-  std::fprintf(stderr, "HTTP/2 of the world: %s\n", what);
-  std::exit(2);
-}
-
-char upper_of(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
-
-// As an origin writes it over HTTP/1.
-std::string usual_name(std::string_view name) {
-  if (name == "etag") return "ETag";
-  std::string out(name);
-  bool begins = true;
-  for (char& c : out) {
-    if (begins) c = upper_of(c);
-    begins = c == '-';
-  }
-  return out;
-}
-
-nghttp2_nv pair_of(const Field& field) {
-  const auto bytes = [](const std::string& text) {
-    return const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(text.data()));
-  };
-  return {.name = bytes(field.name),
-          .value = bytes(field.value),
-          .namelen = field.name.size(),
-          .valuelen = field.value.size(),
-          .flags = NGHTTP2_NV_FLAG_NONE};
-}
-
-std::vector<nghttp2_nv> pairs_of(const Fields& fields) {
-  std::vector<nghttp2_nv> out;
-  out.reserve(fields.size());
-  for (const Field& field : fields) out.push_back(pair_of(field));
-  return out;
-}
 
 bool is_of_head(const nghttp2_frame_hd& header) {
   return header.type == NGHTTP2_HEADERS || header.type == NGHTTP2_CONTINUATION;
@@ -187,13 +149,14 @@ struct Http2Callbacks {
     if (upload.trailers.empty()) return static_cast<ssize_t>(size);
     *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
     const std::vector<nghttp2_nv> pairs = pairs_of(upload.trailers);
-    check(nghttp2_submit_trailer(session, id, pairs.data(), pairs.size()) == 0, "no trailers");
+    check_http2(nghttp2_submit_trailer(session, id, pairs.data(), pairs.size()) == 0,
+                "no trailers");
     return static_cast<ssize_t>(size);
   }
 
   static nghttp2_session_callbacks* make() {
     nghttp2_session_callbacks* made = nullptr;
-    check(nghttp2_session_callbacks_new(&made) == 0, "no callbacks");
+    check_http2(nghttp2_session_callbacks_new(&made) == 0, "no callbacks");
     nghttp2_session_callbacks_set_on_begin_frame_callback(made, on_begin_frame);
     nghttp2_session_callbacks_set_on_header_callback(made, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(made, on_frame);
@@ -223,17 +186,18 @@ Http2Wire::Http2Wire(const Plan& plan, Random random, Http2Events& events)
   static nghttp2_session_callbacks* const callbacks = Http2Callbacks::make();
   static nghttp2_option* const option = [] {
     nghttp2_option* made = nullptr;
-    check(nghttp2_option_new(&made) == 0, "no options");
+    check_http2(nghttp2_option_new(&made) == 0, "no options");
     nghttp2_option_set_no_auto_window_update(made, 1);
     return made;
   }();
-  check(nghttp2_session_client_new2(&session_, callbacks, this, option) == 0, "no session");
+  check_http2(nghttp2_session_client_new2(&session_, callbacks, this, option) == 0, "no session");
   const std::array<nghttp2_settings_entry, 3> settings = {
       {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, plan.window},
        {NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, plan.table_bytes}}};
-  check(nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) == 0,
-        "no settings");
+  check_http2(
+      nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) == 0,
+      "no settings");
   nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0,
                                         static_cast<std::int32_t>(plan.connection_window));
 }
@@ -257,7 +221,7 @@ std::int32_t Http2Wire::request(const Fields& fields, const Upload& upload) {
   const nghttp2_data_provider provider{.source = {}, .read_callback = Http2Callbacks::read_upload};
   const std::int32_t id = nghttp2_submit_request(session_, nullptr, pairs.data(), pairs.size(),
                                                  upload.is_there ? &provider : nullptr, nullptr);
-  check(id > 0, "no stream");
+  check_http2(id > 0, "no stream");
   Stream& stream = streams_[id];
   stream.upload = upload;
   stream.stops = upload.is_there && random_.percent(plan_.pauses);
@@ -278,7 +242,7 @@ void Http2Wire::take_output(std::string& out) {
   while (true) {
     const std::uint8_t* bytes = nullptr;
     const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
-    check(size >= 0, "nothing can be sent");
+    check_http2(size >= 0, "nothing can be sent");
     if (size == 0) return;
     out.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tests/fuzz/proxy/http2_fields.h"
 #include "tests/fuzz/proxy/judged_fields.h"
 #include "tests/fuzz/proxy/loop.h"
 
@@ -29,6 +30,9 @@ void Oracle::judge_interim(const Request& request, const Head& head) {
 }
 
 bool Oracle::judge_head(const Request& request, Answer& answer) {
+  if (has_lower_names) {
+    for (Field& field : answer.head.fields) field.name = usual_name(field.name);
+  }
   const Fields& fields = answer.head.fields;
   const Case at{request, answer};
   answer.own = !request.own_path.empty();

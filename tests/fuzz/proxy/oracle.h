@@ -38,6 +38,9 @@ class Oracle {
  public:
   explicit Oracle(World& world) : world_(world) {}
 
+  // Origins speak HTTP/2, whose names of fields are in lower case.
+  bool has_lower_names = false;
+
   void judge_interim(const Request& request, const Head& head);
   // Sets what the body must be. False where the answer makes no sense, so that it ends here.
   bool judge_head(const Request& request, Answer& answer);

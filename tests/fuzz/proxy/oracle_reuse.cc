@@ -214,7 +214,8 @@ void Oracle::judge_freshness(const Case& at, const Directives& merged) {
   const Request& request = at.request;
   const bool unasked = merged.no_cache && !at.ignores("no-cache");
   if (unasked) fault(at, "no-cache", "another's response with no-cache (5.2.2.4)");
-  const double elapsed = std::max(0.0, request.started - event.decided);
+  const double understated = world_.understated_since(event.decided);
+  const double elapsed = std::max(0.0, request.started - event.decided - understated);
   double age = elapsed + static_cast<double>(event.age);
   double lifetime = lifetime_by_origin(at, merged);
   if (apply_lifetime(at, lifetime)) age = elapsed;
@@ -263,7 +264,8 @@ void Oracle::judge_age(const Case& at) {
     return;
   }
   const bool joined = event.decided > at.request.started - world_.slack;
-  const double low = std::floor(std::max(0.0, at.request.started - event.decided)) +
+  const double understated = world_.understated_since(event.decided);
+  const double low = std::floor(std::max(0.0, at.request.started - event.decided - understated)) +
                      static_cast<double>(event.age);
   const double high =
       at.answer.head_at - event.received + static_cast<double>(event.age) + 2 + world_.clock_error;

@@ -16,6 +16,9 @@
 namespace encore::proxyfuzz {
 namespace {
 
+// A body that is read into room for no more than its rest.
+constexpr std::size_t kLargeBytes = 16384;
+constexpr double kBehindHead = 0.02;  // seconds
 constexpr std::size_t kReadBytes = 65536;
 
 std::string describe(const Event& event, std::string_view end) {
@@ -41,27 +44,22 @@ std::string describe(const Event& event, std::string_view end) {
 
 class OriginConnection final : public Handler {
  public:
-  OriginConnection(Origin& origin, std::uint64_t number, int descriptor)
-      : origin_(origin), world_(origin.world_), number_(number), channel_(origin.loop_) {
-    if (origin_.tls_ == nullptr) {
-      channel_.open(descriptor, *this, EPOLLIN);
-      return;
-    }
-    Random of_layer(world_.seed(), 'o', number);
-    Ssl ssl = origin_.tls_->make_server(of_layer);
-    Layer layer = Layer::draw(of_layer);
-    const bool breaks = of_layer.percent(world_.broken_handshakes);
-    if (breaks) layer.stops_at = of_layer.below(150);
-    channel_.open_secured(descriptor, *this, EPOLLIN, std::move(ssl), layer, of_layer);
-    if (breaks) break_handshake(of_layer);
-    world_.count("tls: origins' connections");
-  }
+  OriginConnection(Origin& origin, std::uint64_t number, std::unique_ptr<Line> line)
+      : origin_(origin), world_(origin.world_), number_(number), line_(std::move(line)) {}
   ~OriginConnection() override {
     origin_.loop_.cancel(timer_);
     origin_.loop_.cancel(break_);
     set_busy(false);
     set_spoiled(false);
-    channel_.close(Channel::Close::kLeave);
+    line_->close(Line::Close::kLeave);
+  }
+
+  // It is a stream of HTTP/2, where names of fields are in lower case.
+  void set_stream() { is_stream_ = true; }
+  // That has come already.
+  void take_begun(const std::string& bytes) {
+    in_ = bytes;
+    take();
   }
 
   // The proxy has read all of the last answer, or wants no more of it.
@@ -71,14 +69,24 @@ class OriginConnection final : public Handler {
   }
   void note_heard() {
     // OpenSSL may hold bytes that it has read and not decrypted.
-    if (!busy_ && !channel_.is_secured() && channel_.was_heard()) set_heard();
+    if (!busy_ && !line_->is_secured() && line_->was_heard()) set_heard();
+  }
+
+  void break_handshake(Random& random) {
+    const double seconds = 0.001 * static_cast<double>(random.between(1, 60));
+    break_ = origin_.loop_.after(seconds, [this, reset = random.percent(50)] {
+      break_ = {};
+      world_.count("tls: an origin broke a handshake");
+      world_.last_trouble = std::max(world_.last_trouble, now() + world_.passed_by);
+      end(reset);
+    });
   }
 
   // The server has failed. An answer that has begun ends where it is; what has not is asked of
   // another where that may be.
   void die() {
     std::array<char, kReadBytes> bytes;
-    const ssize_t size = channel_.recv(bytes);
+    const ssize_t size = line_->recv(bytes);
     if (size > 0) in_.append(bytes.data(), static_cast<std::size_t>(size));
     if (!in_.empty()) note_failed_request();
     bool reset = false;
@@ -96,8 +104,8 @@ class OriginConnection final : public Handler {
   }
 
   void on_ready(std::uint32_t events) override {
-    if (channel_.is_open() && (events & EPOLLOUT) != 0) flush();
-    if (channel_.is_open() && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read();
+    if (line_->is_open() && (events & EPOLLOUT) != 0) flush();
+    if (line_->is_open() && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read();
   }
 
  private:
@@ -128,26 +136,16 @@ class OriginConnection final : public Handler {
     // A client with a part of it asks for the rest.
     if (url_->random.percent(30)) world_.come_back_to(*url_);
     url_->last_cut = now();
-    if (channel_.is_secured()) url_->last_drop = now();
+    if (line_->is_secured()) url_->last_drop = now();
   }
 
-  void break_handshake(Random& random) {
-    const double seconds = 0.001 * static_cast<double>(random.between(1, 60));
-    break_ = origin_.loop_.after(seconds, [this, reset = random.percent(50)] {
-      break_ = {};
-      world_.count("tls: an origin broke a handshake");
-      world_.last_trouble = std::max(world_.last_trouble, now() + world_.passed_by);
-      end(reset);
-    });
-  }
+  void end(bool reset) { end(reset ? Line::Close::kReset : Line::Close::kLeave); }
 
-  void end(bool reset) { end(reset ? Channel::Close::kReset : Channel::Close::kLeave); }
-
-  void end(Channel::Close how) {
-    if (!channel_.is_open()) return;
+  void end(Line::Close how) {
+    if (!line_->is_open()) return;
     origin_.loop_.cancel(timer_);
     origin_.loop_.cancel(break_);
-    channel_.close(how);
+    line_->close(how);
     set_busy(false);
     set_spoiled(false);
     const auto found = origin_.connections_.find(number_);
@@ -158,10 +156,10 @@ class OriginConnection final : public Handler {
   void read() {
     std::array<char, kReadBytes> bytes;
     while (true) {
-      const ssize_t size = channel_.recv(bytes);
+      const ssize_t size = line_->recv(bytes);
       if (size < 0 && (errno == EAGAIN || errno == EINTR)) break;
       if (size <= 0) {
-        if (const std::string wrong = channel_.fault(); !wrong.empty()) {
+        if (const std::string wrong = line_->fault(); !wrong.empty()) {
           world_.report("tls", "an origin: " + wrong, cause_.get(), "");
         }
         if (busy_) world_.count("origin: the proxy left during an answer");
@@ -170,7 +168,7 @@ class OriginConnection final : public Handler {
         return;
       }
       in_.append(bytes.data(), static_cast<std::size_t>(size));
-      if (!channel_.is_secured() && static_cast<std::size_t>(size) < bytes.size()) break;
+      if (!line_->is_secured() && static_cast<std::size_t>(size) < bytes.size()) break;
     }
     if (origin_.mood_ == Mood::kWell) {
       take();
@@ -215,7 +213,7 @@ class OriginConnection final : public Handler {
     }
     if (origin_.mood_ == Mood::kDying && number_ % 3 == 0) {
       // An answer has begun: nobody may ask for another.
-      (void)channel_.send("HTTP/1.1 20");
+      (void)line_->send("HTTP/1.1 20", {});
       const auto cause = cause_of(in_);
       if (cause != nullptr) cause->url->last_drop = now();
       end(false);
@@ -291,7 +289,7 @@ class OriginConnection final : public Handler {
 
   void answer_check() {
     static constexpr std::string_view kWell = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-    (void)channel_.send(kWell);
+    (void)line_->send(kWell, {});
   }
 
   void on_request() {
@@ -309,8 +307,13 @@ class OriginConnection final : public Handler {
       end(true);
       return;
     }
+    if (is_stream_) take_names(*cause);
     set_heard();
-    ArrivedRequest(world_, head_, body_).check(*cause, method);
+    const ArrivedRequest arrived(world_, head_, body_);
+    arrived.check(*cause, method);
+    if (reader_.kind() == BodyReader::Kind::kChunked) {
+      arrived.check_trailers(*cause, reader_.trailers());
+    }
     ++cause->asked_origin;
     ++requests_here_;
     cause_ = cause;
@@ -318,8 +321,9 @@ class OriginConnection final : public Handler {
     set_busy(true);
     if (spoiled_) {
       // RFC 9112 6.3: what is behind a message is not a part of it, nor the answer to another.
-      if (channel_.had_read_all()) {
-        world_.report("surplus", "a connection is used again that had more than an answer",
+      if (line_->had_read_all()) {
+        world_.report("surplus",
+                      "a connection is used again that had more than an answer: " + spoiled_by_,
                       cause.get(), text_of(head_));
       }
       world_.count("origin: a request has crossed a surplus");
@@ -339,6 +343,19 @@ class OriginConnection final : public Handler {
       timer_ = {};
       answer(*url, method, cause);
     });
+  }
+
+  // As its client, or the rule that has added them, wrote them.
+  void take_names(const Request& cause) {
+    for (Field& field : head_.fields) {
+      const Field* const sent = find(cause.fields, field.name);
+      if (sent != nullptr) field.name = sent->name;
+      if (cause.rule == nullptr) continue;
+      for (const Fields* const lines : {&cause.rule->request_set, &cause.rule->request_add}) {
+        const Field* const line = find(*lines, field.name);
+        if (line != nullptr && line->value == field.value) field.name = line->name;
+      }
+    }
   }
 
   void drop(Url& url, bool reset) {
@@ -365,6 +382,11 @@ class OriginConnection final : public Handler {
     world_.remember(url, [&event] { return describe(event, event.cut ? ", cut" : ""); });
     if (reply_.surplus != 0) {
       set_spoiled(true);
+      spoiled_by_ = "#" + std::to_string(event.serial) + " to a " + method + ", " +
+                    std::to_string(event.status) + ", " +
+                    std::to_string(reply_.body.size() - reply_.surplus) + " bytes and " +
+                    std::to_string(reply_.surplus) +
+                    " more, in pieces: " + std::to_string(reply_.pieces);
       world_.count("origin: more than the answer");
     }
     head_left_ = reply_.head;
@@ -374,7 +396,11 @@ class OriginConnection final : public Handler {
     if (pieces_left_ > 1 && method == "GET" && event.status == 200) {
       world_.note_slow_body(url, now() + reply_.pause * static_cast<double>(pieces_left_));
     }
-    next_piece();
+    if (reply_.surplus == 0 || body_left_.size() < kLargeBytes) return next_piece();
+    // All at the same time, behind the head: the last read takes no more than the body.
+    pieces_left_ = 1;
+    reply_.pause = kBehindHead;
+    flush();
   }
 
   void next_piece() {
@@ -386,9 +412,9 @@ class OriginConnection final : public Handler {
 
   void flush() {
     while (!head_left_.empty() || due_ != 0) {
-      const ssize_t size = channel_.send(head_left_, body_left_.substr(0, due_));
+      const ssize_t size = line_->send(head_left_, body_left_.substr(0, due_));
       if (size < 0 && errno == EAGAIN) {
-        channel_.want(EPOLLIN | EPOLLOUT);
+        line_->want(EPOLLIN | EPOLLOUT);
         return;
       }
       if (size <= 0) {
@@ -401,7 +427,7 @@ class OriginConnection final : public Handler {
       body_left_.remove_prefix(static_cast<std::size_t>(size) - of_head);
       due_ -= static_cast<std::size_t>(size) - of_head;
     }
-    channel_.want(EPOLLIN | (channel_.has_sent_all() ? 0U : EPOLLOUT));
+    line_->want(EPOLLIN | (line_->has_sent_all() ? 0U : EPOLLOUT));
     if (!busy_ || timer_.second != 0 || reply_.event == nullptr) return;
     if (pieces_left_ > 0) {
       timer_ = origin_.loop_.after(reply_.pause, [this] {
@@ -413,20 +439,21 @@ class OriginConnection final : public Handler {
     const bool is_whole = !reply_.event->cut;
     const bool ends = reply_.end != Reply::End::kKeep;
     // Under TLS a part may wait to be sent: until then the answer is in progress.
-    if (!(ends && is_whole ? channel_.say_end() : channel_.has_sent_all())) {
-      return channel_.want(EPOLLIN | EPOLLOUT);
+    if (!(ends && is_whole ? line_->say_end() : line_->has_sent_all())) {
+      return line_->want(EPOLLIN | EPOLLOUT);
     }
     if (!is_whole) note_cut();
     reply_.event = nullptr;
     set_busy(false);
     if (!ends) return;
-    end(reply_.end == Reply::End::kReset ? Channel::Close::kCut : Channel::Close::kLeave);
+    end(reply_.end == Reply::End::kReset ? Line::Close::kCut : Line::Close::kLeave);
   }
 
   Origin& origin_;
   World& world_;
   std::uint64_t number_;
-  Channel channel_;
+  std::unique_ptr<Line> line_;
+  bool is_stream_ = false;
   bool busy_ = false;
   std::string in_;
   Head head_;
@@ -443,7 +470,8 @@ class OriginConnection final : public Handler {
   std::string_view body_left_;
   std::size_t due_ = 0;  // bytes of it, now
   std::size_t pieces_left_ = 0;
-  bool spoiled_ = false;        // more than an answer was sent
+  bool spoiled_ = false;  // more than an answer was sent
+  std::string spoiled_by_;
   std::uint64_t answered_ = 0;  // the last event, as long as it is not heard
   Loop::Timer timer_{};
   // The end of a handshake that breaks: a request may be there before, for a session that is taken
@@ -451,12 +479,14 @@ class OriginConnection final : public Handler {
   Loop::Timer break_{};
 };
 
-Origin::Origin(Loop& loop, World& world, TlsEnds* tls)
+Origin::Origin(Loop& loop, World& world, TlsEnds* tls, const Http2Server::Plan* http2)
     : loop_(loop), world_(world), tls_(tls), author_(world), listener_(listen_on_loopback(port_)) {
+  if (http2 != nullptr) http2_ = *http2;
   loop_.add(listener_, *this, EPOLLIN);
 }
 
 Origin::~Origin() {
+  servers_.clear();
   connections_.clear();
   loop_.remove(listener_);
   ::close(listener_);
@@ -479,9 +509,84 @@ void Origin::on_ready(std::uint32_t) {
   while (true) {
     const int descriptor = accept_connection(listener_);
     if (descriptor < 0) return;
-    const std::uint64_t number = ++connections_made_;
-    connections_[number] = std::make_unique<OriginConnection>(*this, number, descriptor);
+    accept(descriptor);
   }
+}
+
+void Origin::accept(int descriptor) {
+  const std::uint64_t number = ++connections_made_;
+  Random of_layer(world_.seed(), 'o', number);
+  Ssl ssl = tls_ == nullptr ? Ssl() : tls_->make_server(of_layer);
+  Layer layer = tls_ == nullptr ? Layer() : Layer::draw(of_layer);
+  const bool breaks = tls_ != nullptr && of_layer.percent(world_.broken_handshakes);
+  if (breaks) layer.stops_at = of_layer.below(150);
+  auto made = std::make_unique<Channel>(loop_);
+  Channel& channel = *made;
+  const auto open = [&](Handler& handler) {
+    if (tls_ == nullptr) return channel.open(descriptor, handler, EPOLLIN);
+    channel.open_secured(descriptor, handler, EPOLLIN, std::move(ssl), layer, of_layer);
+    world_.count("tls: origins' connections");
+  };
+  if (http2_ && !breaks) {
+    Http2ServerOwner& owner = *this;
+    auto server = std::make_unique<Http2Server>(*http2_, Random(world_.seed(), '5', number), loop_,
+                                                std::move(made), owner);
+    open(*server);
+    servers_.push_back(std::move(server));
+    return;
+  }
+  auto connection = std::make_unique<OriginConnection>(
+      *this, number, std::make_unique<ChannelLine>(std::move(made)));
+  OriginConnection& at = *connection;
+  connections_[number] = std::move(connection);
+  open(at);
+  if (breaks) at.break_handshake(of_layer);
+}
+
+// --- over HTTP/2 ---
+
+void Origin::on_line(std::unique_ptr<Http2Line> line) {
+  const std::uint64_t number = ++connections_made_;
+  Http2Line& at = *line;
+  auto connection = std::make_unique<OriginConnection>(*this, number, std::move(line));
+  connection->set_stream();
+  at.set_handler(*connection);
+  connections_[number] = std::move(connection);
+  world_.count("http2 origin: requests");
+}
+
+void Origin::on_other(std::unique_ptr<Channel> channel, const std::string& bytes) {
+  const std::uint64_t number = ++connections_made_;
+  Channel& at = *channel;
+  auto connection = std::make_unique<OriginConnection>(
+      *this, number, std::make_unique<ChannelLine>(std::move(channel)));
+  OriginConnection& made = *connection;
+  at.set_handler(made);
+  connections_[number] = std::move(connection);
+  made.take_begun(bytes);
+}
+
+void Origin::on_refused(const Fields& fields) {
+  const Field* const tag = find(fields, "Traceparent");
+  if (tag == nullptr) return on_fault("a request without its tag");
+  const auto cause = world_.request(static_cast<std::uint64_t>(number(tag->value).value_or(0)));
+  if (cause != nullptr) cause->url->last_drop = now();
+}
+
+void Origin::on_trouble() {
+  world_.last_trouble = std::max(world_.last_trouble, now() + world_.way);
+}
+
+void Origin::on_fault(const std::string& what) { world_.report("origin-http2", what, nullptr, ""); }
+
+void Origin::count(std::string_view what) { world_.count(what); }
+
+void Origin::on_gone(Http2Server& server) {
+  const auto found =
+      std::ranges::find(servers_, &server, [](const auto& each) { return each.get(); });
+  if (found == servers_.end()) return;
+  loop_.dispose(std::move(*found));
+  servers_.erase(found);
 }
 
 }  // namespace encore::proxyfuzz

@@ -5,9 +5,12 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/fuzz/proxy/channel.h"
+#include "tests/fuzz/proxy/http2_server.h"
 #include "tests/fuzz/proxy/loop.h"
 #include "tests/fuzz/proxy/world.h"
 
@@ -60,10 +63,12 @@ class OriginConnection;
 // answer or in the middle of its first line. Silent: it takes requests and says nothing.
 enum class Mood : std::uint8_t { kWell, kResetting, kSilent, kDying };
 
-class Origin final : public Handler {
+class Origin final : public Handler, private Http2ServerOwner {
  public:
-  // By https where there is `tls`, which outlives it.
-  Origin(Loop& loop, World& world, TlsEnds* tls = nullptr);
+  // By https where there is `tls`, which outlives it. With `http2` a connection that begins with
+  // the preface speaks that.
+  Origin(Loop& loop, World& world, TlsEnds* tls = nullptr,
+         const Http2Server::Plan* http2 = nullptr);
   ~Origin() override;
   std::uint16_t port() const noexcept { return port_; }
   int listener() const noexcept { return listener_; }
@@ -77,6 +82,16 @@ class Origin final : public Handler {
 
  private:
   friend class OriginConnection;
+  void accept(int descriptor);
+  // Http2ServerOwner
+  void on_line(std::unique_ptr<Http2Line> line) override;
+  void on_other(std::unique_ptr<Channel> channel, const std::string& bytes) override;
+  void on_refused(const Fields& fields) override;
+  void on_trouble() override;
+  void on_fault(const std::string& what) override;
+  void count(std::string_view what) override;
+  void on_gone(Http2Server& server) override;
+
   Loop& loop_;
   World& world_;
   TlsEnds* tls_;
@@ -86,7 +101,10 @@ class Origin final : public Handler {
   Mood mood_ = Mood::kWell;
   std::size_t busy_ = 0;
   std::uint64_t connections_made_ = 0;
-  std::map<std::uint64_t, std::unique_ptr<OriginConnection>> connections_;  // in their order
+  // In their order; streams of HTTP/2 are among them.
+  std::map<std::uint64_t, std::unique_ptr<OriginConnection>> connections_;
+  std::optional<Http2Server::Plan> http2_;
+  std::vector<std::unique_ptr<Http2Server>> servers_;
 };
 
 }  // namespace encore::proxyfuzz

@@ -123,6 +123,24 @@ int TlsEnds::keep_session(SSL* ssl, SSL_SESSION* session) {
   return 1;
 }
 
+void TlsEnds::choose_http2(Random random) {
+  choices_ = random;
+  SSL_CTX_set_alpn_select_cb(server_, &TlsEnds::choose_protocol, this);
+}
+
+int TlsEnds::choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size,
+                             const unsigned char* offered, unsigned offered_size, void* self) {
+  static constexpr std::string_view kBoth = "\x02h2\x08http/1.1";
+  Random& random = static_cast<TlsEnds*>(self)->choices_;
+  const std::string_view known = random.percent(80) ? kBoth : kBoth.substr(3);
+  unsigned char* chosen = nullptr;
+  const int found =
+      SSL_select_next_proto(&chosen, out_size, reinterpret_cast<const unsigned char*>(known.data()),
+                            static_cast<unsigned>(known.size()), offered, offered_size);
+  *out = chosen;
+  return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
+}
+
 Ssl TlsEnds::make_client(Random& random, Offer offer) {
   Ssl ssl(SSL_new(client_));
   check(ssl != nullptr, "no connection of a client");

@@ -46,15 +46,20 @@ class TlsEnds {
   Ssl make_client(Random& random, Offer offer);
   // One that an origin has accepted.
   Ssl make_server(Random& random);
+  // Origins choose HTTP/2 by ALPN where it is offered, most of them.
+  void choose_http2(Random random);
 
  private:
   void write(std::FILE* file, bool is_key) const;
+  static int choose_protocol(SSL* ssl, const unsigned char** out, unsigned char* out_size,
+                             const unsigned char* offered, unsigned offered_size, void* self);
   static int keep_session(SSL* ssl, ssl_session_st* session);
 
   EVP_PKEY* key_;
   X509* certificate_;
   SSL_CTX* client_;
   SSL_CTX* server_;
+  Random choices_{0};                  // draws protocols
   ssl_session_st* session_ = nullptr;  // the last one that the proxy gave to a client
   std::string certificate_file_;
   std::string key_file_;

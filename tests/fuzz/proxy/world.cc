@@ -302,6 +302,15 @@ const Rule* World::storing_rule(const Request& request, std::string_view content
   return nullptr;
 }
 
+double World::understated_since(double time) const {
+  double seconds = 0;
+  if (last_ending < time) return seconds;
+  for (const auto& [at, by] : set_back_) {
+    if (at >= time) seconds += by;
+  }
+  return seconds;
+}
+
 void World::note_heard(std::uint64_t serial) {
   Event* const event = events_[serial - 1].get();
   if (event != nullptr) event->heard = now();

@@ -75,6 +75,7 @@ struct Request {
   std::int64_t modified_since = 0;  // its If-Modified-Since, which counts; 0: none does
   bool takes_trailers = false;
   std::size_t body_bytes = 0;
+  Fields trailers;          // behind a body without a length
   double started = 0;       // just before its first byte was written
   double not_before = 0;    // earlier answers of the origin were invalidated before `started`
   double stale_before = 0;  // and made stale by a soft purge
@@ -287,6 +288,8 @@ class World {
   void focus_on(const Url& url);
   // Nobody asks for it for so many seconds, unless who comes back to it.
   static void leave_alone(Url& url, double seconds);
+  // One that is worth a write to it; null: any is. Empty: there is none such.
+  std::function<Url*(Random& random)> pick_to_write;
   // Some of the next requests are for it.
   void come_back_to(const Url& url);
   // The body of a response to a GET of it is sent in pieces until then.
@@ -382,6 +385,11 @@ class World {
   std::uint64_t connections_revoked = 0;
   // By how many seconds its wall clock has been wrong at most.
   double clock_error = 0;
+  // The wall clock was set back by so many seconds. To the next proxy, which has no other clock in
+  // common with an earlier one, saved responses are younger by that.
+  void note_set_back(double time, double seconds) { set_back_.emplace_back(time, seconds); }
+  // By how many seconds the proxy may take what the origin said at that time for too young.
+  double understated_since(double time) const;
 
   using Counters = std::map<std::string, std::uint64_t, std::less<>>;
   void count(std::string_view what, std::uint64_t by = 1) {
@@ -431,6 +439,7 @@ class World {
   std::vector<std::unique_ptr<Content>> contents_;
   std::vector<std::shared_ptr<Request>> requests_;
   Counters counters_;
+  std::vector<std::pair<double, double>> set_back_;  // when, and by how many seconds
 };
 
 Character random_character(Random& random);
