@@ -2,11 +2,12 @@
 """Plants one fault of faults.toml after the other into the proxy and tells how many seeds and
 requests the simulation took to find it.
 
-    tests/simulate/faults/run.py BUILD [--only NAME,...] [--requests N] [--round N] [--seeds N,...]
+    tests/simulate/faults/run.py BUILD [--only NAME,...] [--requests N] [--round N] [--seed N]
 
 BUILD is a folder in which encore_simulate was built. A fault is planted into a copy of its source
 file, which is compiled as BUILD compiles it and linked before the libraries: nothing else is built,
-and nothing in the tree changes. Ends with 0 where all were found.
+and nothing in the tree changes. Without --requests and --round, a fault with `within` and `round` is
+looked for in so many requests, in rounds of that size. Ends with 0 where all were found.
 """
 
 import argparse
@@ -22,6 +23,9 @@ import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
+# Without numbers of the fault's own.
+REQUESTS = 200000
+ROUND = 2000
 
 
 def sources():
@@ -84,12 +88,14 @@ class Builder:
         return program
 
 
-def look(program, arguments, seed):
+def look(program, fault, arguments):
     """(found, kind, rounds, requests, seconds)"""
+    most = arguments.requests or fault.get("within", REQUESTS)
+    size = arguments.round or fault.get("round", ROUND)
     started = time.monotonic()
     done = subprocess.run(
-        [program, "--seed", str(seed), "--requests", str(arguments.requests), "--round",
-         str(arguments.round), "--shorten", "0"], capture_output=True, text=True, errors="replace")
+        [program, "--seed", str(arguments.seed), "--requests", str(most), "--round", str(size),
+         "--shorten", "0"], capture_output=True, text=True, errors="replace")
     seconds = time.monotonic() - started
     found = re.search(r"=== FINDING (\S+), in round (\d+), after (\d+) requests", done.stdout)
     if found is None:
@@ -101,8 +107,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--only", default="")
-    parser.add_argument("--requests", type=int, default=200000)
-    parser.add_argument("--round", type=int, default=2000)
+    parser.add_argument("--requests", type=int)
+    parser.add_argument("--round", type=int)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     faults = tomllib.loads((HERE / "faults.toml").read_text())["fault"]
@@ -116,7 +122,7 @@ def main():
         builder = Builder(arguments.build.resolve(), pathlib.Path(folder))
         for fault, edits in zip(faults, planted):
             found, kind, rounds, requests, seconds = look(builder.make(fault["name"], edits),
-                                                          arguments, arguments.seed)
+                                                          fault, arguments)
             missed += not found
             row = f"{kind:<16} {rounds:>6} {requests:>9}" if found else f"{'NOT FOUND':<33}"
             print(f"{fault['name']:<32} {row} {seconds:>8.1f}", flush=True)
