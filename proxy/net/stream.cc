@@ -364,6 +364,8 @@ bool Stream::read_once() {
   }
   bytes_read_ += bytes;
   last_read_bytes_ = static_cast<std::uint32_t>(bytes);
+  last_read_room_ = static_cast<std::uint32_t>(
+      tls_ == nullptr ? target.size() : std::min(target.size(), kMuchBytes));
   if (bytes >= kMuchBytes) loop_.shares().count_read(*this, bytes, cost(tls_));
   last_activity_ = loop_.now();
   if (kept_ == nullptr) return deliver(target.first(bytes));

@@ -145,6 +145,9 @@ class Stream : private DeferredNode {
   bool is_eof() const { return eof_; }
   // True if bytes of the peer wait to be read. Asks the kernel.
   bool has_unread() const;
+  // True if bytes wait behind those of the last read. Asks the kernel only if that read ended for
+  // want of room, or of a TLS record's end, and not of bytes.
+  bool has_more() const;
   // True if the connection has been reset meanwhile: behind the end of what it sent nothing is read
   // from a peer, so that nothing else tells. Asks the kernel; the answer comes true once.
   bool was_reset() const;
@@ -258,6 +261,7 @@ class Stream : private DeferredNode {
   std::uint64_t bytes_read_ = 0;
   std::uint64_t bytes_written_ = 0;
   MonotonicTime last_activity_;
+  std::uint32_t last_read_room_ = 0;   // bytes that end a read for want of room, not of bytes
   std::uint32_t last_read_bytes_ = 0;  // behind a read of much the next one waits for its share
   Address peer_;
   Socket socket_;

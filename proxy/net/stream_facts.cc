@@ -31,6 +31,11 @@ bool Stream::has_unread() const {
   return is_open() && ::ioctl(socket_.get(), FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
+bool Stream::has_more() const {
+  if (tls_ != nullptr && tls_->has_pending()) return true;
+  return last_read_bytes_ >= last_read_room_ && has_unread();
+}
+
 bool Stream::was_reset() const {
   int os_error = 0;
   socklen_t size = sizeof os_error;

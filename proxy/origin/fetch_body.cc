@@ -22,10 +22,6 @@ using AttemptFailure = OriginLink::AttemptFailure;
 
 namespace {
 
-// A read of so much may have ended for want of room, and not of bytes: large bodies are read into
-// the room that they still need, and everything else into some that is larger than this.
-constexpr std::size_t kFullReadBytes = 16 * 1024;
-
 // Returns the failure that the link knows nothing of: an attempt that failed before is counted
 // there.
 std::optional<ServerFailure> failure_of_answer(Outcome outcome, bool in_body) {
@@ -118,8 +114,7 @@ std::size_t Fetch::on_body(std::string_view bytes) {
     return bytes.size();
   }
   // More bytes than announced belong to no response: the connection is not used again.
-  const bool has_more = taken.bytes != bytes.size() ||
-                        (bytes.size() >= kFullReadBytes && link_.stream().has_unread());
+  const bool has_more = taken.bytes != bytes.size() || link_.stream().has_more();
   end_body(keep_alive_ && !has_more);
   return bytes.size();
 }

@@ -43,7 +43,7 @@ class OriginStream {
     return connection_ != nullptr ? connection_->is_reading_paused() : is_http2_paused();
   }
   // A stream of HTTP/2 has an end of its own: nothing that comes behind it is read with it.
-  bool has_unread() const { return connection_ != nullptr && connection_->has_unread(); }
+  bool has_more() const { return connection_ != nullptr && connection_->has_more(); }
   bool read_rest() const { return connection_ != nullptr && connection_->read_rest(); }
   const net::Address& peer() const {
     return connection_ != nullptr ? connection_->peer() : http2_peer();

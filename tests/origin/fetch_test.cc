@@ -1,10 +1,13 @@
 // A fetch from its connection to the stored object, in a world without a worker.
 #include "proxy/origin/fetch.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "proxy/net/timer.h"
 #include "tests/catch.h"
+#include "tests/origin/ballast.h"
 #include "tests/origin/world.h"
 
 namespace encore::server {
@@ -67,6 +70,46 @@ TEST_CASE("what comes behind a body is no answer, also where it is left in the k
   world.run_until(origin, [&] { return asker.is_done(); });
   CHECK(asker.whole);
   CHECK(asker.body == std::string(size, 'x'));
+}
+
+TEST_CASE("what comes behind a body is no answer, where memory for the body was short",
+          "[origin][fetch]") {
+  const std::string more = GENERATE(as<std::string>(), "", "HTTP/1.1 200 OK\r\n\r\nevil");
+  CAPTURE(more);
+  Origin origin;
+  World world({origin.url()});
+  FetchReader asker(world, world.request(kGet), whole());
+  asker.appetite = 0;
+  world.run_until_asked(origin);
+  origin.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+  world.run_until(origin, [&] { return !asker.head.empty(); });
+  // A block of memory is begun. There is no other for the end of what one read takes whole.
+  const std::string begin(0x2710, 'b');
+  origin.say("2710\r\n" + begin + "\r\n");
+  asker.take(begin.size());
+  world.run_until(origin, [&] { return asker.body == begin; });
+  const std::string rest(0xfff3, 'r');
+  const std::string end = "fff3\r\n" + rest + "\r\n0\r\n\r\n";
+  REQUIRE(end.size() == world.loop->scratch().size());
+  {
+    const Ballast ballast(*world.store);
+    origin.say(end + more);
+    world.run_until(origin, [&] { return world.waits_for_room != 0; });
+  }
+  asker.take(UINT64_MAX - 1);
+  std::size_t kept = 0;
+  REQUIRE(world.fetches.size() == 1);
+  // As an event of a turn, which hears of what is in the kernel in the next one.
+  bool had_memory = false;
+  net::Timer retry(*world.loop, [&] { had_memory = world.fetches.front()->retry_memory(); });
+  retry.start(Nanoseconds::zero());
+  world.run_until(origin, [&] {
+    kept = std::max(kept, world.pool.size());
+    return asker.is_done();
+  });
+  CHECK(had_memory);
+  CHECK(kept == (more.empty() ? 1 : 0));
+  CHECK(asker.body == begin + rest);
 }
 
 TEST_CASE("however its bytes are cut, a chunked response is whole, and its trailers are stored",
