@@ -107,7 +107,8 @@ std::string origin_section(const Settings& settings, Random& random) {
     servers.replace(at, 1, plain ? "http://" : "https://");
   }
   std::string out = "[[origin]]\nservers = [" + servers + "]\n";
-  out += "balance = " + one_of(random, {"\"round-robin\"", "\"least-requests\"", "\"hash\""});
+  out += "balance = " +
+         one_of(random, {"\"round-robin\"", "\"least-requests\"", "\"hash\"", "\"client\""});
   if (settings.origin_http2) out += "http2 = true\n";
   if (!plain) out += "tls_ca_file = \"" + settings.origin_authority + "\"\n";
   return out;

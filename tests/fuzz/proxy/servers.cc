@@ -42,7 +42,7 @@ std::string Servers::text(Random& random) const {
       if (i != 0 && random.percent(20)) out += " backup";
       out += "\"";
     }
-    out += "]\nbalance = " + text({"round-robin", "least-requests", "hash"});
+    out += "]\nbalance = " + text({"round-robin", "least-requests", "hash", "client"});
     if (servers_.size() > 1 && random.percent(50)) {
       out += "health_path = \"/health\"\nhealth_interval = \"200ms\"\nhealth_timeout = \"2s\"\n";
     }
