@@ -37,6 +37,10 @@ constexpr double kHangSeconds = 30;
 constexpr double kReloadSeconds = 0.7;
 // The proxy is given 64 MiB at most for what it stores; a sanitizer's own memory comes on top.
 constexpr std::size_t kResidentBytesMax = std::size_t{3} << 30;
+// Metrics that are 0 when nobody asks any more.
+constexpr std::array kGauges = {"encore_client_connections", "encore_transfers",
+                                "encore_upgrades",           "encore_tunnels",
+                                "encore_dns_lookups",        "encore_transfer_memory_bytes"};
 
 struct Options {
   std::string program;
@@ -213,6 +217,9 @@ class Round {
               .http2 = draw_http2(seed_)};
     std::optional<Accounts> accounts;
     if (process.has_log()) ring.accounts = &accounts.emplace(world_);
+    world_.ask_readers_cut = [&process] {
+      return Process::counted("encore_slow_readers_cut_total", process.metrics());
+    };
     servers_.start();
     {
       std::vector<std::unique_ptr<AnyClient>> clients;
@@ -222,10 +229,11 @@ class Round {
       if (has_tls_.listeners[0] || has_tls_.listeners[1]) intruders.emplace(ring);
       drive(ring, clients, purger, process, until);
     }
+    world_.ask_readers_cut = nullptr;
     servers_.stop();
     totals_.requests += requests - ring.requests_left;
     if (!stopped_) look_for_leaks(process, descriptors);
-    const std::string counted = stopped_ ? std::string() : process.metrics();
+    const std::string counted = stopped_ ? std::string() : metrics_at_rest(process);
     if (const std::string wrong = process.stop(60); !wrong.empty()) {
       world_.report("end of the proxy", wrong, nullptr, "");
     }
@@ -303,6 +311,19 @@ class Round {
         totals_.counters["resident MiB at the end, at most"], process.resident_bytes() >> 20);
   }
 
+  // Returns its metrics once all has ended, or after twenty seconds: the last descriptors may be
+  // those of connections that end.
+  std::string metrics_at_rest(Process& process) {
+    const double give_up = now() + 20;
+    std::string page = process.metrics();
+    const auto is_at_rest = [&page](const char* name) { return Process::counted(name, page) == 0; };
+    while (process.is_running() && !std::ranges::all_of(kGauges, is_at_rest) && now() < give_up) {
+      loop_.turn();
+      page = process.metrics();
+    }
+    return page;
+  }
+
   // Each request is logged once, and counted as often; nobody asks any more.
   void settle(Accounts& accounts, const Process& process, const std::string& metrics) {
     accounts.take(process.log());
@@ -317,11 +338,7 @@ class Round {
     };
     same("encore_requests_total", sums.requests);
     same("encore_response_body_bytes_sum", sums.content);
-    for (const char* const none :
-         {"encore_client_connections", "encore_transfers", "encore_upgrades", "encore_tunnels",
-          "encore_dns_lookups", "encore_transfer_memory_bytes"}) {
-      same(none, 0);
-    }
+    for (const char* const none : kGauges) same(none, 0);
   }
 
   // True if connections end because the proxy does: how it ended is the finding then.

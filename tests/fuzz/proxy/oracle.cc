@@ -266,6 +266,14 @@ bool Oracle::judge_content(const Request& request, Answer& answer, std::string_v
   return true;
 }
 
+bool Oracle::may_be_cut() {
+  ++lost_;
+  if (lost_ > world_.readers_cut && world_.ask_readers_cut) {
+    world_.readers_cut = world_.ask_readers_cut();
+  }
+  return lost_ <= world_.readers_cut;
+}
+
 void Oracle::judge_end(const Request& request, Answer& answer, Ending ending) {
   const Case at{request, answer};
   count_outcome(at);

@@ -46,7 +46,7 @@ class Oracle {
   bool judge_head(const Request& request, Answer& answer);
   bool judge_content(const Request& request, Answer& answer, std::string_view bytes);
   // True if one more answer may be missing: the proxy has cut so many readers for their memory.
-  bool may_be_cut() { return ++lost_ <= world_.readers_cut; }
+  bool may_be_cut();
   // True for at most as many connections as the proxy has revoked.
   bool may_be_revoked() { return ++unanswered_ <= world_.connections_revoked; }
   void judge_end(const Request& request, Answer& answer, Ending ending);

@@ -381,6 +381,8 @@ class World {
   double passed_by = 0;
   // How many answers it has cut because their clients were slow to take them, as far as it tells.
   std::uint64_t readers_cut = 0;
+  // Asks a proxy that does not tell of itself for that number; empty: it tells.
+  std::function<std::uint64_t()> ask_readers_cut;
   // Connections that it has revoked after a reload, as far as it counts them.
   std::uint64_t connections_revoked = 0;
   // By how many seconds its wall clock has been wrong at most.
