@@ -145,25 +145,21 @@ struct Http2ServerCallbacks {
       server(user).owner_.on_trouble();
       return 0;
     }
-    server(user).owner_.on_fault("a frame of type " + std::to_string(frame->hd.type) +
-                                 " on stream " + std::to_string(frame->hd.stream_id) + ": " +
-                                 nghttp2_strerror(error));
+    server(user).owner_.on_fault(invalid_frame(*frame, error));
     return 0;
   }
 
   static int on_invalid_header(nghttp2_session*, const nghttp2_frame*, const std::uint8_t* name,
                                std::size_t size, const std::uint8_t*, std::size_t, std::uint8_t,
                                void* user) {
-    server(user).owner_.on_fault("the field " + std::string(text(name, size)) +
-                                 " is malformed, or must not be there");
+    server(user).owner_.on_fault(invalid_header(name, size));
     return 0;
   }
 
   static ssize_t padding(nghttp2_session*, const nghttp2_frame* frame, std::size_t most,
                          void* user) {
     Http2Server& self = server(user);
-    if (!self.random_.percent(self.plan_.pads)) return static_cast<ssize_t>(frame->hd.length);
-    return static_cast<ssize_t>(std::min(most, frame->hd.length + self.random_.between(1, 40)));
+    return padded_length(self.random_, self.plan_.pads, *frame, most);
   }
 
   static ssize_t read_content(nghttp2_session* session, std::int32_t id, std::uint8_t* into,
@@ -182,12 +178,7 @@ struct Http2ServerCallbacks {
     if (size != left || !stream->ends || (size != 0 && self.random_.percent(20))) {
       return static_cast<ssize_t>(size);
     }
-    *flags |= NGHTTP2_DATA_FLAG_EOF;
-    if (stream->trailers.empty()) return static_cast<ssize_t>(size);
-    *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-    const std::vector<nghttp2_nv> pairs = pairs_of(stream->trailers);
-    check_http2(nghttp2_submit_trailer(session, id, pairs.data(), pairs.size()) == 0,
-                "no trailers");
+    end_content(session, id, stream->trailers, flags);
     return static_cast<ssize_t>(size);
   }
 

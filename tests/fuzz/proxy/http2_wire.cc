@@ -104,27 +104,21 @@ struct Http2Callbacks {
   }
 
   static int on_invalid_frame(nghttp2_session*, const nghttp2_frame* frame, int error, void* user) {
-    wire(user).events_.on_fault("a frame of type " + std::to_string(frame->hd.type) +
-                                " on stream " + std::to_string(frame->hd.stream_id) + ": " +
-                                nghttp2_strerror(error));
+    wire(user).events_.on_fault(invalid_frame(*frame, error));
     return 0;
   }
 
   static int on_invalid_header(nghttp2_session*, const nghttp2_frame*, const std::uint8_t* name,
                                std::size_t size, const std::uint8_t*, std::size_t, std::uint8_t,
                                void* user) {
-    wire(user).events_.on_fault("the field " +
-                                std::string(reinterpret_cast<const char*>(name), size) +
-                                " is malformed, or must not be there");
+    wire(user).events_.on_fault(invalid_header(name, size));
     return 0;
   }
 
   static ssize_t padding(nghttp2_session*, const nghttp2_frame* frame, std::size_t most,
                          void* user) {
     Http2Wire& self = wire(user);
-    if (!self.random_.percent(self.plan_.pads)) return static_cast<ssize_t>(frame->hd.length);
-    const std::size_t wanted = frame->hd.length + self.random_.between(1, 40);
-    return static_cast<ssize_t>(std::min(most, wanted));
+    return padded_length(self.random_, self.plan_.pads, *frame, most);
   }
 
   static ssize_t read_upload(nghttp2_session* session, std::int32_t id, std::uint8_t* into,
@@ -144,13 +138,8 @@ struct Http2Callbacks {
     if (upload.bytes != 0 || stream->is_stopped || (size != 0 && self.random_.percent(20))) {
       return static_cast<ssize_t>(size);
     }
-    *flags |= NGHTTP2_DATA_FLAG_EOF;
     stream->has_sent_all = true;
-    if (upload.trailers.empty()) return static_cast<ssize_t>(size);
-    *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-    const std::vector<nghttp2_nv> pairs = pairs_of(upload.trailers);
-    check_http2(nghttp2_submit_trailer(session, id, pairs.data(), pairs.size()) == 0,
-                "no trailers");
+    end_content(session, id, upload.trailers, flags);
     return static_cast<ssize_t>(size);
   }
 
