@@ -1,6 +1,7 @@
 // History: the data of the live page's charts, for each second of the last hour and each minute of
-// the last day. Its memory is taken once and never grows: kSeconds + kMinutes rows of a float a
-// column, some 1.4 MiB. Pure: it receives the time. Confined to one thread.
+// the last day. Its memory is bounded: kSeconds + kMinutes rows of a float a column, some
+// 1.4 MiB, of which the pages come with the rows. Pure: it receives the time. Confined to one
+// thread.
 #pragma once
 
 #include <array>
