@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -21,17 +22,20 @@ struct RecordLayout {
   std::size_t ttl_at = kNone;
 };
 
+// Versions 3 to 8 differ in the number of features at the end, four bytes each.
 Result<RecordLayout> lcs_layout(std::uint64_t version) {
-  switch (version) {
-    case 1:
-      return RecordLayout{.record = 24, .id_at = 4, .size_at = 12, .seconds_at = 0};
-    case 2:
-      return RecordLayout{.record = 28, .id_at = 4, .size_at = 12, .seconds_at = 0};
-    case 3:
-      return RecordLayout{.record = 32, .id_at = 4, .size_at = 12, .size_size = 8, .seconds_at = 0};
-    default:
-      return fail("an lcs trace of version " + std::to_string(version) + ", accepted: 1 to 3");
+  static constexpr std::array<std::size_t, 6> kFeatures = {0, 1, 2, 4, 8, 16};
+  RecordLayout layout{.record = 24, .id_at = 4, .size_at = 12, .seconds_at = 0};
+  if (version == 0 || version > 2 + kFeatures.size()) {
+    return fail("an lcs trace of version " + std::to_string(version) + ", accepted: 1 to 8");
   }
+  if (version == 2) layout.record = 28;
+  if (version >= 3) {
+    layout.record = 36 + 4 * kFeatures[version - 3];
+    layout.size_size = 8;
+    layout.ttl_at = 24;
+  }
+  return layout;
 }
 
 Result<RecordLayout> read_head(Input& input, TraceFormat format) {
@@ -123,7 +127,9 @@ class RecordReader final : public TraceReader {
       request.time_ns = static_cast<std::int64_t>(load_little(record, layout_.nanoseconds_at, 8));
     }
     if (layout_.ttl_at != RecordLayout::kNone) {
-      request.ttl_seconds = static_cast<std::uint32_t>(load_little(record, layout_.ttl_at, 4));
+      const auto ttl = static_cast<std::uint32_t>(load_little(record, layout_.ttl_at, 4));
+      // libCacheSim's objects with a time to live of 0 do not expire.
+      if (ttl != 0 || format_ != TraceFormat::kLcs) request.ttl_seconds = ttl;
     }
     return request;
   }

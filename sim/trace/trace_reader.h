@@ -45,7 +45,7 @@ namespace encore::sim {
   X(kLrb, "lrb", "lines of: time id size (webcachesim, LRB)")                                \
   X(kWikibench, "wikibench", "lines of: counter time URL flag")                              \
   X(kOracleGeneral, "oracle-general", "libCacheSim's oracleGeneral, records of 24 bytes")    \
-  X(kLcs, "lcs", "libCacheSim's lcs, versions 1 to 3")                                       \
+  X(kLcs, "lcs", "libCacheSim's lcs, versions 1 to 8")                                       \
   X(kInt32, "int32", "big-endian 32-bit numbers (cache2k)")                                  \
   X(kInt64, "int64", "big-endian 64-bit numbers (corda)")                                    \
   X(kInt32Little, "int32-little", "little-endian 32-bit numbers")                            \

@@ -277,14 +277,6 @@ TEST_CASE("Binary formats are read", "[sim][trace]") {
   CHECK(oracle->requests[1].size_bytes == 600);
   CHECK(oracle->requests[1].time_ns == 11'000'000'000);
 
-  std::string lcs = little(kLcsMagic, 8) + little(3, 8);
-  lcs.resize(kLcsHeader);
-  lcs += little(10, 4) + little(5, 8) + little(1ULL << 33U, 8) + little(0, 4) + little(0, 8);
-  const auto third = read_text(lcs);
-  REQUIRE(third);
-  REQUIRE(third->requests.size() == 1);
-  CHECK(third->requests[0].size_bytes == 1ULL << 33U);
-
   const std::string three = big(1, 4) + big(0xb8000001U, 4) + big(1, 4);
   CHECK(!read_text(three));
   const auto small = read_text(three, as(TraceFormat::kInt32));
@@ -302,6 +294,47 @@ TEST_CASE("Binary formats are read", "[sim][trace]") {
   REQUIRE(own->requests.size() == 1);
   CHECK(own->requests[0].key == hash_of_id(9, {}));
   CHECK(own->requests[0].ttl_seconds == 60);
+}
+
+TEST_CASE("Traces of lcs are read in each version", "[sim][trace]") {
+  struct Version {
+    std::uint64_t number;
+    std::size_t features;  // their number
+  };
+  for (const auto& [number, features] :
+       {Version{1, 0}, Version{2, 0}, Version{3, 0}, Version{4, 1}, Version{5, 2}, Version{6, 4},
+        Version{7, 8}, Version{8, 16}}) {
+    CAPTURE(number);
+    const std::uint64_t large = number < 3 ? 700 : 1ULL << 33U;
+    const auto record = [&](std::uint64_t time, std::uint64_t id, std::uint64_t size,
+                            std::uint64_t ttl) {
+      std::string bytes = little(time, 4) + little(id, 8) + little(size, number < 3 ? 4 : 8);
+      if (number >= 2) bytes += little(1 + (7U << 8U), 4);  // operation and tenant
+      if (number >= 3) bytes += little(ttl, 4);
+      bytes += little(UINT64_MAX, 8);  // no next request
+      for (std::size_t i = 0; i < features; ++i) bytes += little(i + 1, 4);
+      return bytes;
+    };
+    std::string lcs = little(kLcsMagic, 8) + little(number, 8);
+    lcs.resize(kLcsHeader);
+    lcs += record(10, 5, large, 60) + record(11, 6, 500, 0);
+    const auto read = read_text(lcs);
+    REQUIRE(read);
+    REQUIRE(read->requests.size() == 2);
+    CHECK(read->requests[0].size_bytes == large);
+    CHECK(read->requests[0].ttl_seconds == (number < 3 ? Request{}.ttl_seconds : 60));
+    CHECK(read->requests[1].key == hash_of_id(6, {}));
+    CHECK(read->requests[1].time_ns == 11'000'000'000);
+    CHECK(read->requests[1].size_bytes == 500);
+    CHECK(read->requests[1].ttl_seconds == Request{}.ttl_seconds);
+  }
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{9}}) {
+    std::string lcs = little(kLcsMagic, 8) + little(number, 8);
+    lcs.resize(kLcsHeader);
+    const auto read = read_text(lcs);
+    REQUIRE(!read);
+    CHECK(read.error().message.find("accepted: 1 to 8") != std::string::npos);
+  }
 }
 
 TEST_CASE("Noise is no trace, and an archive that ends in its first bytes is cut off",
