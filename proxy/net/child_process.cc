@@ -45,14 +45,15 @@ Result<pid_t> start_child(const ChildPlan& plan) {
   }
   ::posix_spawn_file_actions_addclosefrom_np(&actions.value, plan.last_descriptor + 1);
   Attributes attributes;
-  sigset_t none;
-  sigemptyset(&none);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  if (plan.blocks_sigterm) sigaddset(&blocked, SIGTERM);
   sigset_t handled;
   sigemptyset(&handled);
   for (const int each : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ, SIGCHLD}) {
     sigaddset(&handled, each);
   }
-  ::posix_spawnattr_setsigmask(&attributes.value, &none);
+  ::posix_spawnattr_setsigmask(&attributes.value, &blocked);
   ::posix_spawnattr_setsigdefault(&attributes.value, &handled);
   const int group = plan.has_own_group ? POSIX_SPAWN_SETPGROUP : 0;
   ::posix_spawnattr_setflags(&attributes.value, static_cast<short>(POSIX_SPAWN_SETSIGMASK |

@@ -24,9 +24,12 @@ struct ChildPlan {
   std::vector<Descriptor> descriptors;
   int last_descriptor = 2;
   bool has_own_group = false;  // so that a signal to it reaches the processes that it starts
+  // A service manager sends SIGTERM to all processes of a service. This one is to work on until its
+  // input ends.
+  bool blocks_sigterm = false;
 };
 
-// Starts it with no signal blocked or ignored. Errors: "cannot start PATH: why".
+// Starts it with no other signal blocked or ignored. Errors: "cannot start PATH: why".
 Result<pid_t> start_child(const ChildPlan& plan);
 // Waits for its end: "status N" or "signal N".
 std::string reap(pid_t process);

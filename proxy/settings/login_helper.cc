@@ -164,7 +164,8 @@ Result<LoginHelper::Process> LoginHelper::start() const {
                         .variables = net::variables_without(kLeftOut),
                         .descriptors = {{its.get(), STDIN_FILENO}, {its.get(), STDOUT_FILENO}},
                         .last_descriptor = STDERR_FILENO,
-                        .has_own_group = true});
+                        .has_own_group = true,
+                        .blocks_sigterm = true});
   if (!id) return std::unexpected(id.error());
   process.id = *id;
   return process;

@@ -90,6 +90,13 @@ TEST_CASE("a program that has ended since is started again", "[logins][helper]")
   CHECK(script.log().size() == 3);
 }
 
+TEST_CASE("a program works on when its service is told to end", "[logins][helper]") {
+  const Script script("while read -r line; do kill -TERM $$; echo OK; done\n");
+  LoginHelper helper(script.command());
+  CHECK(helper.ask("ann", "right") == LoginVerdict::kRight);
+  CHECK(helper.ask("ann", "right") == LoginVerdict::kRight);
+}
+
 TEST_CASE("an answer too many is nobody's", "[logins][helper]") {
   const Script script("read -r line; echo ERR; until [ -e " + kGate +
                       "; do :; done; echo OK; echo said >>" + kLog + "read -r line\n");
