@@ -97,15 +97,16 @@ endfunction()
 # Builds what runs under the thread sanitizer: the tests labelled concurrent.
 add_custom_target(concurrent)
 
-# encore_test(NAME [LINK targets...] [LABELS labels...] [THREADS tags])
+# encore_test(NAME [LINK targets...] [LABELS labels...] [THREADS tags] [APART files...])
 # A Catch2 program NAME_test of every *_test.cc in tests/NAME's directory, registered with CTest
 # case by case is slow to start; the program is one CTest test, run in random order. THREADS: which
 # cases have threads, where the others take long: under the thread sanitizer those alone run. What is
 # tagged [plain] computes for long, and what a sanitizer could see of it others show: not run there
 # (nor what is hidden, which Catch2 takes for chosen where a choice only leaves out). Elsewhere it is a
-# CTest test of its own, NAME_long, that ./dev test --all runs, with what is tagged [long].
+# CTest test of its own, NAME_long, that ./dev test --all runs, with what is tagged [long]. APART:
+# files with a helper that has the name of another file's; with ENCORE_UNITY they are compiled alone.
 function(encore_test name)
-  cmake_parse_arguments(ARG "" "THREADS" "LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "THREADS" "LINK;LABELS;APART" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(NOT sources)
     return()
@@ -113,6 +114,8 @@ function(encore_test name)
   add_executable(${name}_test ${sources})
   target_link_libraries(${name}_test PRIVATE encore_test_main ${ARG_LINK})
   target_precompile_headers(${name}_test REUSE_FROM encore_test_main)
+  set_target_properties(${name}_test PROPERTIES UNITY_BUILD ${ENCORE_UNITY} UNITY_BUILD_BATCH_SIZE 6)
+  set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(ENCORE_SANITIZE MATCHES thread)
     set(cases ${ARG_THREADS})
   elseif(ENCORE_SANITIZE)
