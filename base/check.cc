@@ -54,7 +54,8 @@ void write_text(std::string_view label, std::string_view text) noexcept {
 
 }  // namespace
 
-PanicNote::PanicNote(const Doing& doing) noexcept : doing_(doing), outer_(innermost_note) {
+PanicNote::PanicNote(const ThreadActivity& activity) noexcept
+    : activity_(activity), outer_(innermost_note) {
   innermost_note = this;
 }
 
@@ -69,12 +70,12 @@ void panic(const char* file, int line, const char* condition, std::string_view m
   write_all("\n  failed: ");
   write_all(condition);
   for (const PanicNote* note = innermost_note; note != nullptr; note = note->outer_) {
-    const Doing& doing = note->doing_;
-    write_text("\n  while: ", doing.who);
-    write_text(doing.who.empty() ? "\n  while: " : ", at: ", doing.step);
-    write_text("\n    request: ", doing.request);
-    write_text("\n    key: ", doing.key);
-    if (doing.client_port != 0) write_number("\n    client port: ", doing.client_port);
+    const ThreadActivity& activity = note->activity_;
+    write_text("\n  while: ", activity.who);
+    write_text(activity.who.empty() ? "\n  while: " : ", at: ", activity.step);
+    write_text("\n    request: ", activity.request);
+    write_text("\n    key: ", activity.key);
+    if (activity.client_port != 0) write_number("\n    client port: ", activity.client_port);
   }
   write_all("\n");
   std::abort();

@@ -18,7 +18,7 @@ namespace encore {
 // The activity of a thread. The texts are borrowed; empty ones are not shown. Neither are the parts
 // after a '?' and before an '@' (a query and credentials are secrets), nor text after a control
 // character (the fields of a head).
-struct Doing {
+struct ThreadActivity {
   std::string_view who = {};      // "an exchange", "a fetch"
   std::string_view step = {};     // "lookup", "reading the origin's head"
   std::string_view request = {};  // as it came: method, a space and the target
@@ -27,18 +27,18 @@ struct Doing {
 };
 
 // Has the panic reports of this thread say, for as long as it lives, what the thread is doing then.
-// Notes nest: the innermost is printed first. REQUIRES: `doing` outlives it, as do the texts that
-// `doing` names at any time; made and destroyed on one thread, innermost first.
+// Notes nest: the innermost is printed first. REQUIRES: `activity` outlives it, as do the texts
+// that `activity` names at any time; made and destroyed on one thread, innermost first.
 class PanicNote {
  public:
-  explicit PanicNote(const Doing& doing) noexcept;
+  explicit PanicNote(const ThreadActivity& activity) noexcept;
   ~PanicNote();
   PanicNote(const PanicNote&) = delete;
   PanicNote& operator=(const PanicNote&) = delete;
 
  private:
   friend void panic(const char*, int, const char*, std::string_view) noexcept;
-  const Doing& doing_;
+  const ThreadActivity& activity_;
   const PanicNote* outer_;
 };
 

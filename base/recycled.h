@@ -114,11 +114,11 @@ std::shared_ptr<T> make_recycled(Arguments&&... arguments) {
 
 // Deleter of make_reused() objects.
 template <typename T>
-struct GiveBack {
+struct RecycleDeleter {
   static void free(T* object) { delete object; }
   void operator()(T* object) const {
     object->clear();
-    RecycleList<T, sizeof(T), &GiveBack::free>::give(object);
+    RecycleList<T, sizeof(T), &RecycleDeleter::free>::give(object);
   }
 };
 
@@ -126,9 +126,9 @@ struct GiveBack {
 // lets go of what it shares, and keeps no more memory than is worth it.
 template <typename T>
 std::shared_ptr<T> make_reused() {
-  T* object = RecycleList<T, sizeof(T), &GiveBack<T>::free>::take();
+  T* object = RecycleList<T, sizeof(T), &RecycleDeleter<T>::free>::take();
   if (object == nullptr) object = new T;
-  return std::shared_ptr<T>(object, GiveBack<T>(), RecyclingAllocator<T>());
+  return std::shared_ptr<T>(object, RecycleDeleter<T>(), RecyclingAllocator<T>());
 }
 
 // Room of a text that is kept for the next one.

@@ -188,7 +188,7 @@ bool Admission::takes_size(std::uint64_t size_bytes, const AdmissionRule& rule) 
   return threshold == nullptr || threshold->takes(size_bytes);
 }
 
-Recalled Admission::recall(const Key& key, const AdmissionRule& rule) const {
+RequestHistory Admission::recall(const Key& key, const AdmissionRule& rule) const {
   if (const auto* const own = filter()) {
     const AdmissionOptions& options = settings_.options;
     const bool by_rule = rule.kind == AdmissionRule::Kind::kNthHit;
@@ -200,10 +200,10 @@ Recalled Admission::recall(const Key& key, const AdmissionRule& rule) const {
   }
   if (const auto* const exact = std::get_if<ExactSecondHit>(&policy_)) {
     const bool known = exact->would_admit({.key = key});
-    return {.by = Recalled::By::kSet, .requests = known ? 1U : 0U, .stored_at = 2};
+    return {.by = RequestHistory::By::kSet, .requests = known ? 1U : 0U, .stored_at = 2};
   }
   if (const auto* const tiny = std::get_if<TinyLfu>(&policy_)) {
-    return {.by = Recalled::By::kFrequency, .requests = tiny->frequency(key.hash)};
+    return {.by = RequestHistory::By::kFrequency, .requests = tiny->frequency(key.hash)};
   }
   return {};
 }

@@ -14,7 +14,7 @@
 #include "cache/nth_hit.h"
 #include "cache/options.h"
 #include "cache/probation_admission.h"
-#include "cache/recalled.h"
+#include "cache/request_history.h"
 #include "cache/second_hit.h"
 #include "cache/simple_admission.h"
 #include "cache/statistics.h"
@@ -45,7 +45,7 @@ class Admission {
   // not.
   bool takes_size(std::uint64_t size_bytes, const AdmissionRule& rule) const;
   // Pure.
-  Recalled recall(const Key& key, const AdmissionRule& rule) const;
+  RequestHistory recall(const Key& key, const AdmissionRule& rule) const;
   // `requests` and `rule`: see AdmitRequest. A rule that needs a filter where there is none admits
   // nothing.
   AdmitReason admit(const Candidate& candidate, std::uint32_t requests,

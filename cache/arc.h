@@ -1,6 +1,6 @@
 // ARC: Megiddo, Modha: "ARC: a self-tuning, low overhead replacement cache" (FAST 2003). Entries
 // seen once (T1) and more often (T2), ghosts of both (B1, B2); a ghost that comes back moves the
-// target size of T1. The victim is chosen before the newcomer is known, so the paper's tie rule
+// target size of T1. The victim is chosen before the candidate is known, so the paper's tie rule
 // for keys of B2 is left out.
 #pragma once
 

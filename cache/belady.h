@@ -48,20 +48,20 @@ class Belady {
     return victim_;
   }
 
-  // True if a newcomer is the one that goes first.
-  bool bypasses(const Newcomer& newcomer) {
-    if (newcomer.hint == UINT64_MAX) {
+  // True if a candidate is the one that goes first.
+  bool bypasses(const InsertCandidate& candidate) {
+    if (candidate.hint == UINT64_MAX) {
       return true;
     }
-    if (!newcomer.needs_room || heap_.empty()) {
+    if (!candidate.needs_room || heap_.empty()) {
       return false;
     }
-    sizes_differ_ = sizes_differ_ || differs(newcomer.charge_bytes);
+    sizes_differ_ = sizes_differ_ || differs(candidate.charge_bytes);
     const EntryRef other = victim();
     const double other_next = -heap_.priority(slab_, other);
-    const auto next = static_cast<double>(newcomer.hint);
+    const auto next = static_cast<double>(candidate.hint);
     return sizes_differ_ && other_next < kNever
-               ? cost(next, newcomer.charge_bytes) >= cost(other_next, slab_.hot(other).charge)
+               ? cost(next, candidate.charge_bytes) >= cost(other_next, slab_.hot(other).charge)
                : next >= other_next;
   }
 

@@ -158,7 +158,7 @@ DiskDecision DiskEntries::commit(const Key& key, const Stored& stored, Monotonic
   return decision;
 }
 
-DiskDecision DiskEntries::place_part(const Key& part, const PartWish& wish, MonotonicTime now,
+DiskDecision DiskEntries::place_part(const Key& part, const PartRequest& wish, MonotonicTime now,
                                      Budget& budget, DiskTier& tier) {
   const MixedKey mixed = mixed_of(part);
   // It goes even if the new one finds no place: its origin does not say that any more
@@ -196,14 +196,14 @@ bool DiskEntries::is_full(const Budget& budget, const DiskTier& tier) {
 void DiskEntries::insert(const DiskTable::Record& record, Budget& budget, DiskTier& tier) {
   const EntryRef ref = table_.insert(record);
   ENCORE_CHECK(ref != kNoEntry, "memory for an entry on disk");
-  tier.entry_came({record.place, record.part});
+  tier.on_entry_added({record.place, record.part});
   budget.grow(kDiskEntryBytes);
 }
 
 // --- removal -------------------------------------------------------------------------------------
 
 void DiskEntries::erase(EntryRef ref, Budget& budget, DiskTier& tier) {
-  tier.entry_went({table_.place(ref), table_.is_part(ref)});
+  tier.on_entry_removed({table_.place(ref), table_.is_part(ref)});
   budget.free(kDiskEntryBytes);
   table_.erase(ref);
 }
@@ -268,10 +268,11 @@ void DiskEntries::apply(EntryRef ref, Verdict verdict, MonotonicTime now, Budget
 
 // Hits on a copy in memory do not reach the entry on disk. Parts have no copies
 // (docs/decisions/0425).
-std::vector<DiskEntries::Found> DiskEntries::found_in(std::uint16_t disk, std::uint32_t segment,
-                                                      std::uint32_t entries_max) const {
+std::vector<DiskEntries::ReclaimCandidate> DiskEntries::found_in(std::uint16_t disk,
+                                                                 std::uint32_t segment,
+                                                                 std::uint32_t entries_max) const {
   constexpr std::uint32_t kVisitsOfCopy = 2;
-  std::vector<Found> found;
+  std::vector<ReclaimCandidate> found;
   table_.each_of(disk, segment, entries_max, [&](EntryRef ref) {
     const EntryRef copy = table_.is_part(ref) ? kNoEntry : memory_.find_mixed(table_.key(ref));
     const bool was_used = copy != kNoEntry && !memory_.waits(copy) && memory_.was_used(copy);
@@ -284,7 +285,8 @@ std::vector<DiskEntries::Found> DiskEntries::found_in(std::uint16_t disk, std::u
   return found;
 }
 
-DiskObject DiskEntries::object_of(const Found& found, std::span<const DiskPlace> being_read) const {
+DiskObject DiskEntries::object_of(const ReclaimCandidate& found,
+                                  std::span<const DiskPlace> being_read) const {
   const DiskView view = table_.view(found.ref);
   return {.view = view,
           .shard = shard_,
@@ -318,7 +320,7 @@ DiskEntries::Reclaimed DiskEntries::reclaim(const ReclaimStep& step, Budget& bud
   done.segment = tier.reclaimed_segment(step.disk, budget.disk_index_max(), policy_->compares());
   done.sequence = tier.sequence_of(step.disk, done.segment);
   if (tier.is_counting(step.disk)) {
-    for (const Found& found : found_in(step.disk, done.segment, kCompared)) {
+    for (const ReclaimCandidate& found : found_in(step.disk, done.segment, kCompared)) {
       if (table_.written(found.ref)) {
         policy_->count(object_of(found, {}), step.now, tier.choice(step.disk));
       }
@@ -331,17 +333,17 @@ DiskEntries::Reclaimed DiskEntries::reclaim(const ReclaimStep& step, Budget& bud
   // An index beyond its bound becomes smaller by what is dropped.
   const bool may_move = !offline && tier.has_room(0, budget.disk_index_max());
   const bool has_older = tier.has_older(step.disk, done.segment);  // records of a key, perhaps
-  std::vector<Found> entries =
+  std::vector<ReclaimCandidate> entries =
       found_in(step.disk, done.segment, policy_->compares() ? kCompared : kReclaimMax);
   if (policy_->compares()) {
     const auto wanted = std::min<std::size_t>(entries.size(), kReclaimMax);
     std::ranges::partial_sort(entries, entries.begin() + static_cast<std::ptrdiff_t>(wanted),
-                              [](const Found& a, const Found& b) {
+                              [](const ReclaimCandidate& a, const ReclaimCandidate& b) {
                                 return a.visits != b.visits ? a.visits > b.visits : a.unit < b.unit;
                               });
     entries.resize(wanted);
   }
-  for (const Found& found : entries) {
+  for (const ReclaimCandidate& found : entries) {
     const DiskPlace from = table_.place(found.ref);
     const auto visits =
         may_move && table_.written(found.ref)

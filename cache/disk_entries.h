@@ -60,8 +60,8 @@ class DiskEntries {
   // the one before.
   DiskDecision commit(const Key& key, const Stored& stored, MonotonicTime now, Budget& budget,
                       DiskTier& tier) ENCORE_REQUIRES(budget.mutex, tier.mutex);
-  DiskDecision place_part(const Key& part, const PartWish& wish, MonotonicTime now, Budget& budget,
-                          DiskTier& tier) ENCORE_REQUIRES(budget.mutex, tier.mutex);
+  DiskDecision place_part(const Key& part, const PartRequest& wish, MonotonicTime now,
+                          Budget& budget, DiskTier& tier) ENCORE_REQUIRES(budget.mutex, tier.mutex);
 
   // --- removal --------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class DiskEntries {
 
  private:
   // An entry of the segment that is reclaimed.
-  struct Found {
+  struct ReclaimCandidate {
     EntryRef ref = kNoEntry;
     std::uint32_t unit = 0;
     std::uint32_t visits = 0;
@@ -139,10 +139,10 @@ class DiskEntries {
   void erase(EntryRef ref, Budget& budget, DiskTier& tier)
       ENCORE_REQUIRES(budget.mutex, tier.mutex);
   void count_loss(EntryRef ref, DiskLoss loss, DiskTier& tier) const ENCORE_REQUIRES(tier.mutex);
-  DiskObject object_of(const Found& found, std::span<const DiskPlace> being_read) const;
+  DiskObject object_of(const ReclaimCandidate& found, std::span<const DiskPlace> being_read) const;
   // In the order in which they come.
-  std::vector<Found> found_in(std::uint16_t disk, std::uint32_t segment,
-                              std::uint32_t entries_max) const;
+  std::vector<ReclaimCandidate> found_in(std::uint16_t disk, std::uint32_t segment,
+                                         std::uint32_t entries_max) const;
   void drop(EntryRef ref, DiskLoss loss, Reclaimed& reclaimed, Budget& budget, DiskTier& tier)
       ENCORE_REQUIRES(budget.mutex, tier.mutex);
   bool load_one(std::size_t number, const DiskRecord& record, DiskLoaded& loaded, Budget& budget,

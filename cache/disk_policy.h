@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "base/time.h"
-#include "cache/move_choice.h"
+#include "cache/reinsert_budget.h"
 #include "cache/types.h"
 
 namespace encore::cache {
@@ -41,11 +41,11 @@ class DiskPolicy {
   virtual bool compares() const { return false; }
   // Called for each written object in the first of two rounds.
   virtual void count(const DiskObject& /*object*/, MonotonicTime /*now*/,
-                     MoveChoice& /*room*/) const {}
+                     ReinsertBudget& /*room*/) const {}
   // Returns the visits with which the object begins at its new place, and takes the room for it;
   // nothing if it is dropped.
   virtual std::optional<std::uint32_t> move(const DiskObject& object, MonotonicTime now,
-                                            MoveChoice& room) const = 0;
+                                            ReinsertBudget& room) const = 0;
 };
 
 }  // namespace encore::cache

@@ -113,19 +113,19 @@ void DiskTier::refill(MonotonicTime now) {
       elapsed == kMicrosecondsPerSecond ? now : *refilled_ + std::chrono::microseconds(elapsed);
 }
 
-DiskDecision DiskTier::place(const Wish& wish) {
-  if (wish.useless_from - wish.now < std::chrono::seconds(rules_.life_seconds_min)) {
+DiskDecision DiskTier::place(const PlaceRequest& request) {
+  if (request.useless_from - request.now < std::chrono::seconds(rules_.life_seconds_min)) {
     return {.outcome = DiskOutcome::kShortLived};
   }
-  if (wish.queue_full) {
+  if (request.queue_full) {
     return {.outcome = DiskOutcome::kQueueFull};
   }
-  const auto disk = disk_for(wish.key);
+  const auto disk = disk_for(request.key);
   if (!disk) {
     return {.outcome = DiskOutcome::kOffline};
   }
   if (rules_.write_rate_max != 0) {
-    refill(wish.now);
+    refill(request.now);
     // A record may overdraw, or one that is larger than what a second brings would never be
     // written.
     if (tokens_ <= 0) {
@@ -133,9 +133,9 @@ DiskDecision DiskTier::place(const Wish& wish) {
     }
   }
   const SegmentLog::Record record{
-      .bytes = wish.bytes,
-      .names = wish.names,
-      .names_bytes = static_cast<std::uint32_t>(names(wish.names).size()),
+      .bytes = request.bytes,
+      .names = request.names,
+      .names_bytes = static_cast<std::uint32_t>(names(request.names).size()),
       .why = WriteReason::kAdmit};
   const auto placed = logs_[*disk].place(record);
   if (!placed) {
@@ -145,11 +145,11 @@ DiskDecision DiskTier::place(const Wish& wish) {
   tokens_ -= rules_.write_rate_max == 0 ? 0 : static_cast<std::int64_t>(placed->place.bytes);
   counters.admitted += 1;
   counters.admitted_bytes += placed->place.bytes;
-  const bool fills = wish.waits && is_filling(*disk);
+  const bool fills = request.waits && is_filling(*disk);
   counters.filled += fills ? 1 : 0;
   counters.filled_bytes += fills ? placed->place.bytes : 0;
-  counters.parts_placed += wish.part ? 1 : 0;
-  counters.parts_placed_bytes += wish.part ? placed->place.bytes : 0;
+  counters.parts_placed += request.part ? 1 : 0;
+  counters.parts_placed_bytes += request.part ? placed->place.bytes : 0;
   states_[*disk].admitted_total += placed->place.bytes;
   return {.outcome = DiskOutcome::kPlaced,
           .place = placed->place,
@@ -164,7 +164,7 @@ std::optional<PlacedRecord> DiskTier::place_move(const DiskPlace& from, std::uin
                               .names_bytes = static_cast<std::uint32_t>(this->names(names).size()),
                               .why = WriteReason::kMove});
   if (placed) {
-    logs_[from.disk].died(from);
+    logs_[from.disk].mark_dead(from);
     tokens_ -= rules_.write_rate_max == 0 ? 0 : static_cast<std::int64_t>(from.bytes);
     states_[from.disk].choice.moved(from.bytes);
     states_[from.disk].moved_total += from.bytes;
@@ -174,19 +174,19 @@ std::optional<PlacedRecord> DiskTier::place_move(const DiskPlace& from, std::uin
   return placed;
 }
 
-void DiskTier::entry_came(const Entry& entry) {
+void DiskTier::on_entry_added(const Entry& entry) {
   ++entries_;
   states_[entry.place.disk].parts += entry.part ? 1 : 0;
 }
 
-void DiskTier::entry_went(const Entry& entry) {
+void DiskTier::on_entry_removed(const Entry& entry) {
   ENCORE_CHECK(entries_ != 0, "an entry goes once");
   --entries_;
   if (entry.part) {
     ENCORE_CHECK(states_[entry.place.disk].parts != 0, "a part goes once");
     --states_[entry.place.disk].parts;
   }
-  logs_[entry.place.disk].died(entry.place);
+  logs_[entry.place.disk].mark_dead(entry.place);
 }
 
 // --- reclaiming ----------------------------------------------------------------------------------
@@ -226,7 +226,8 @@ std::uint32_t DiskTier::reclaimed_segment(std::uint16_t disk, std::uint64_t inde
   State& state = states_[disk];
   if (!state.reclaimed) {
     state.is_counting = counts;
-    state.choice = MoveChoice(logs_[disk].segment_bytes() * rules_.reinsert_percent / 100, shards_);
+    state.choice =
+        ReinsertBudget(logs_[disk].segment_bytes() * rules_.reinsert_percent / 100, shards_);
     state.reclaimed = next_to_reclaim(disk, index_max);
     ENCORE_CHECK(state.reclaimed.has_value(), "there is a segment to reclaim");
     logs_[disk].begin_reclaim(*state.reclaimed);
@@ -360,7 +361,7 @@ bool DiskTier::takes_found(const DiskPlace& place) const {
 void DiskTier::found(const Entry& entry, bool is_live) {
   logs_[entry.place.disk].found(entry.place, is_live);
   if (is_live) {
-    entry_came(entry);
+    on_entry_added(entry);
   }
 }
 

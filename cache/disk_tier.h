@@ -17,10 +17,10 @@
 
 #include "base/time.h"
 #include "cache/disk_types.h"
-#include "cache/move_choice.h"
 #include "cache/optional_mutex.h"
 #include "cache/options.h"
 #include "cache/probation.h"
+#include "cache/reinsert_budget.h"
 #include "cache/segment_log.h"
 #include "cache/statistics.h"
 
@@ -39,7 +39,7 @@ class DiskTier {
   std::optional<std::uint16_t> intern(std::string_view text) ENCORE_REQUIRES(mutex);
 
   // A record that is to be written: place() says where it goes, or why it does not.
-  struct Wish {
+  struct PlaceRequest {
     filter::Hash128 key{};
     std::uint64_t bytes = 0;
     std::uint16_t names = 0;
@@ -49,7 +49,7 @@ class DiskTier {
     MonotonicTime useless_from{};
     MonotonicTime now{};
   };
-  DiskDecision place(const Wish& wish) ENCORE_REQUIRES(mutex);
+  DiskDecision place(const PlaceRequest& request) ENCORE_REQUIRES(mutex);
   // True if what waits is written there because it was never full.
   bool is_filling(std::uint16_t disk) const ENCORE_REQUIRES(mutex) {
     return !states_[disk].full_once;
@@ -71,8 +71,8 @@ class DiskTier {
     DiskPlace place;
     bool part = false;
   };
-  void entry_came(const Entry& entry) ENCORE_REQUIRES(mutex);
-  void entry_went(const Entry& entry) ENCORE_REQUIRES(mutex);
+  void on_entry_added(const Entry& entry) ENCORE_REQUIRES(mutex);
+  void on_entry_removed(const Entry& entry) ENCORE_REQUIRES(mutex);
   std::uint64_t index_bytes() const ENCORE_REQUIRES(mutex) { return entries_ * kDiskEntryBytes; }
   // True if so many bytes more go into a share that is `index_max` large.
   bool has_room(std::uint64_t bytes, std::uint64_t index_max) const ENCORE_REQUIRES(mutex) {
@@ -99,7 +99,7 @@ class DiskTier {
   bool is_counting(std::uint16_t disk) const ENCORE_REQUIRES(mutex) {
     return states_[disk].is_counting;
   }
-  MoveChoice& choice(std::uint16_t disk) ENCORE_REQUIRES(mutex) { return states_[disk].choice; }
+  ReinsertBudget& choice(std::uint16_t disk) ENCORE_REQUIRES(mutex) { return states_[disk].choice; }
   void shard_counted(std::uint16_t disk, std::uint32_t shard) ENCORE_REQUIRES(mutex);
   // Nothing of this shard is in the segment; true where that was the last one.
   bool shard_reclaimed(std::uint16_t disk, std::uint32_t shard) ENCORE_REQUIRES(mutex);
@@ -153,7 +153,7 @@ class DiskTier {
     std::optional<std::uint32_t> reclaimed;  // until it is free
     std::uint32_t reclaim_shard = 0;         // shards_: all are done
     bool is_counting = false;
-    MoveChoice choice;
+    ReinsertBudget choice;
     std::uint64_t admitted_total = 0;
     std::uint64_t moved_total = 0;
     std::uint64_t parts = 0;          // in the index

@@ -60,7 +60,7 @@ constexpr std::string_view to_string(DiskLoss loss) noexcept {
 #undef ENCORE_ENUMERATOR
 
 // Request for a place for a part of a body (cache/disk_parts.h). kPlaced: as with a commit.
-struct PartWish {
+struct PartRequest {
   std::uint64_t bytes = 0;  // size of the record
   bool queue_full = false;  // nothing can be written at the moment
   // Its object is of no use from then on: where that is too soon, no part needs to be written.
@@ -93,12 +93,12 @@ struct DiskDecision {
 
 // A record to be copied; it is at its new place for the index already, so until it is written there
 // the bytes are at hand elsewhere (the old place stays as it is until Kernel::free_segment).
-struct DiskMove {
+struct DiskRelocation {
   DiskPlace from;
   DiskPlace to;
   SegmentTurn turn;         // to be opened first; sequence 0: nothing
   std::uint64_t order = 0;  // as DiskDecision's, from the same count
-  friend bool operator==(const DiskMove&, const DiskMove&) = default;
+  friend bool operator==(const DiskRelocation&, const DiskRelocation&) = default;
 };
 
 // Result of one step of reclaiming.
@@ -113,7 +113,7 @@ struct DiskReclaim {
                                // on their way
   std::uint32_t dropped = 0;
   std::uint32_t parts_dropped = 0;  // the parts of bodies among `dropped`
-  std::vector<DiskMove> moves;
+  std::vector<DiskRelocation> moves;
   // If a younger segment goes before an older one (the disk has become smaller), older records of
   // the dropped entries may be left: each of these keys and variants needs this tombstone.
   DiskTombstone tombstone{};

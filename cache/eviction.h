@@ -53,9 +53,9 @@ class Eviction {
     return std::visit([](auto& order) { return order.victim(); }, order_);
   }
   bool knows_future() const { return std::holds_alternative<Belady>(order_); }
-  bool bypasses(const Newcomer& newcomer) {
+  bool bypasses(const InsertCandidate& candidate) {
     auto* const belady = std::get_if<Belady>(&order_);
-    return belady != nullptr && belady->bypasses(newcomer);
+    return belady != nullptr && belady->bypasses(candidate);
   }
 
  private:

@@ -18,7 +18,7 @@ struct Access {
 };
 
 // A candidate for an entry.
-struct Newcomer {
+struct InsertCandidate {
   std::uint64_t charge_bytes = 0;
   std::uint64_t hint = 0;
   bool needs_room = false;  // something would be evicted for it
@@ -41,7 +41,7 @@ inline constexpr std::uint32_t kSearchMax = 256;
 //   remove  The entry goes.
 //   victim  The entry that should go next; it stays until remove(). kNoEntry: there is none.
 //           kSearching, kAllUsed: see there.
-//   bypasses  (one that knows the future) Whether a newcomer would go before all entries, so that
+//   bypasses  (one that knows the future) Whether a candidate would go before all entries, so that
 //   it
 //           had better not be stored. The admission policy has said yes to it.
 template <typename T>

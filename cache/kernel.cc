@@ -193,7 +193,7 @@ LookupResult Kernel::lookup_with(const Key& key, const LookupArguments& argument
   return result;
 }
 
-void Kernel::end_lookup(Shard& shard, const Key& key, MonotonicTime now, const Looked& looked,
+void Kernel::end_lookup(Shard& shard, const Key& key, MonotonicTime now, const LookupOutput& looked,
                         const DiskPlace& place) {
   const LookupResult& result = looked.result;
   const Removals& gone = looked.gone;
@@ -374,7 +374,7 @@ std::uint8_t Kernel::reserve_steps(const Key& key, std::uint64_t bytes,
   const std::uint32_t last = 2 * options_.shards;
   std::uint32_t tried = 0;
   while (true) {
-    Waits waits;
+    WaitingTotals waits;
     if (on_probation) [[unlikely]] {
       waits = look_at_waiting(shards_);
     }

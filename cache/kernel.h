@@ -33,7 +33,7 @@
 #include "cache/options.h"
 #include "cache/payload_owner.h"
 #include "cache/probation.h"
-#include "cache/recalled.h"
+#include "cache/request_history.h"
 #include "cache/statistics.h"
 #include "cache/types.h"
 #include "filter/adopted_memory.h"
@@ -83,7 +83,7 @@ class Kernel {
   // recorded.
   void peek(const Key& key, Visitor& visitor) const;
   // Returns admission's memory of the key, as would_admit() reads it. Pure.
-  Recalled recall(const Key& key, const AdmissionRule& rule = {}) const;
+  RequestHistory recall(const Key& key, const AdmissionRule& rule = {}) const;
   // A storable response has come: test-and-set. See AdmitRequest for joined requests.
   AdmitReason admit(const Key& key, const AdmitRequest& request, MonotonicTime now);
 
@@ -203,7 +203,7 @@ class Kernel {
   // If it is placed (kPlaced), the caller writes the record there and then reports it (written(),
   // with the part's key). A part is never in memory, is not a response, and is unknown to
   // admission; it never needs a tombstone. It replaces an earlier entry of this key.
-  DiskDecision place_part(const Key& part, const PartWish& wish, MonotonicTime now);
+  DiskDecision place_part(const Key& part, const PartRequest& wish, MonotonicTime now);
   // The longest body that is worth writing in parts: an eighth of the disks in service. More of
   // one object, and it pushes out what is asked for more often, or its own first parts.
   std::uint64_t disk_body_max() const;
@@ -311,7 +311,7 @@ class Kernel {
     Selector* selector = nullptr;  // null: the first one
     DiskView* found = nullptr;     // gets what is known of it, if not null
   };
-  struct Looked {
+  struct LookupOutput {
     LookupResult result;
     const Removals& gone;
   };
@@ -320,8 +320,8 @@ class Kernel {
 
   // REQUIRE the shard's lock.
   LookupResult lookup_on_disk(Shard& shard, const Key& key, const DiskQuestion& question,
-                              Looked looked) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
-  void end_lookup(Shard& shard, const Key& key, MonotonicTime now, const Looked& looked,
+                              LookupOutput looked) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
+  void end_lookup(Shard& shard, const Key& key, MonotonicTime now, const LookupOutput& looked,
                   const DiskPlace& place) ENCORE_NO_THREAD_SAFETY_ANALYSIS;
 
   // One critical section each, one event each: what Replay repeats.
@@ -341,8 +341,8 @@ class Kernel {
   std::uint8_t reserve_step(const Key& key, const ReserveStep& step, MonotonicTime now);
   CommitOutcome commit_step(const Key& key, const Stored& stored, std::uint64_t reserved_bytes,
                             MonotonicTime now, DiskDecision& decision);
-  DiskDecision place_part_step(const Key& part, const PartWish& wish, std::uint64_t reserved_bytes,
-                               MonotonicTime now);
+  DiskDecision place_part_step(const Key& part, const PartRequest& wish,
+                               std::uint64_t reserved_bytes, MonotonicTime now);
   struct FreshenStep {
     std::uint8_t outcome = 0;
     std::uint64_t needs_bytes = 0;

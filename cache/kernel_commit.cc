@@ -26,7 +26,7 @@ void put_stored(const Stored& stored, std::uint64_t reserved_bytes, Event& event
 }
 
 bool is_overtaken(const Stored& stored) {
-  return stored.overtaking != nullptr && stored.overtaking->is_overtaken();
+  return stored.invalidation_check != nullptr && stored.invalidation_check->is_overtaken();
 }
 
 void put_disk(const Stored& stored, const DiskDecision& decision, Event& event) {

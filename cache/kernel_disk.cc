@@ -24,7 +24,7 @@ std::uint64_t Kernel::disk_body_max() const {
 }
 
 LookupResult Kernel::lookup_on_disk(Shard& shard, const Key& key, const DiskQuestion& question,
-                                    Looked looked) {
+                                    LookupOutput looked) {
   const DiskView view = shard.disk->find(key, question.now, question.selector, looked.result);
   if (question.found != nullptr) {
     *question.found = view;
@@ -46,13 +46,13 @@ LookupResult Kernel::lookup_on_disk(Shard& shard, const Key& key, const DiskQues
 
 // --- parts of bodies, each an entry under a key of its own ---------------------------------------
 
-DiskDecision Kernel::place_part(const Key& part, const PartWish& wish, MonotonicTime now) {
+DiskDecision Kernel::place_part(const Key& part, const PartRequest& wish, MonotonicTime now) {
   // Without room for its entry it is refused; the step says so.
   const bool has_room = reserve(part, kDiskEntryBytes, now) == ReserveOutcome::kReserved;
   return place_part_step(part, wish, has_room ? kDiskEntryBytes : 0, now);
 }
 
-DiskDecision Kernel::place_part_step(const Key& part, const PartWish& wish,
+DiskDecision Kernel::place_part_step(const Key& part, const PartRequest& wish,
                                      std::uint64_t reserved_bytes, MonotonicTime now) {
   Shard& shard = shard_for(part.hash);
   OptionalLock lock(shard.mutex);

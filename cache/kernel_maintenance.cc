@@ -465,7 +465,7 @@ void Kernel::peek(const Key& key, Visitor& visitor) const {
   }
 }
 
-Recalled Kernel::recall(const Key& key, const AdmissionRule& rule) const {
+RequestHistory Kernel::recall(const Key& key, const AdmissionRule& rule) const {
   const Shard& shard = shard_for(key.hash);
   OptionalLock lock(shard.mutex);
   return shard.admission.recall(key, rule);

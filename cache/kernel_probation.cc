@@ -62,7 +62,7 @@ bool Kernel::end_waits(MonotonicTime now) {
 
 void Kernel::end_all_waits(MonotonicTime now) {
   while (on_probation_.load(std::memory_order_relaxed)) {
-    const Waits waits = look_at_waiting(shards_);
+    const WaitingTotals waits = look_at_waiting(shards_);
     if (!waits.oldest) {
       return;
     }

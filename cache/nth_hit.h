@@ -11,7 +11,7 @@
 #include <string>
 
 #include "cache/candidate.h"
-#include "cache/recalled.h"
+#include "cache/request_history.h"
 #include "filter/alias.h"
 #include "filter/rotating_bloom_filter.h"
 
@@ -38,9 +38,9 @@ class NthHit {
     return true;
   }
   // How many of the requests before the one that stores it are remembered. Pure.
-  static Recalled recall(const filter::RotatingBloomFilter& filter, const Key& key,
-                         std::uint32_t min_requests) {
-    Recalled recalled{.by = Recalled::By::kFilter, .stored_at = min_requests};
+  static RequestHistory recall(const filter::RotatingBloomFilter& filter, const Key& key,
+                               std::uint32_t min_requests) {
+    RequestHistory recalled{.by = RequestHistory::By::kFilter, .stored_at = min_requests};
     while (recalled.requests + 1 < min_requests) {
       const Alias alias(key, recalled.requests + 1);
       const filter::Seen seen = filter.find(alias.key());

@@ -13,14 +13,14 @@ class ReinsertByVisits final : public DiskPolicy {
  public:
   bool compares() const override { return true; }
 
-  void count(const DiskObject& object, MonotonicTime now, MoveChoice& room) const override {
+  void count(const DiskObject& object, MonotonicTime now, ReinsertBudget& room) const override {
     if (is_worth(object, now)) {
       room.count(object.visits, object.view.place.bytes);
     }
   }
 
   std::optional<std::uint32_t> move(const DiskObject& object, MonotonicTime now,
-                                    MoveChoice& room) const override {
+                                    ReinsertBudget& room) const override {
     const std::uint64_t bytes = object.view.place.bytes;
     if (object.being_read) {
       room.take_any(bytes);

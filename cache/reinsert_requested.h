@@ -10,7 +10,7 @@ namespace encore::cache {
 class ReinsertRequested final : public DiskPolicy {
  public:
   std::optional<std::uint32_t> move(const DiskObject& object, MonotonicTime now,
-                                    MoveChoice& room) const override {
+                                    ReinsertBudget& room) const override {
     const bool is_worth =
         !object.part && now < object.view.fresh_until && (object.view.visited || object.in_memory);
     const bool moves = object.being_read ||

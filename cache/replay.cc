@@ -27,7 +27,7 @@ class SelectVariant final : public Selector {
   bool on_disk_;
 };
 
-struct Overtaken final : public Overtaking {
+struct Overtaken final : public InvalidationCheck {
   bool is_overtaken() const override { return true; }
 };
 const Overtaken kWasOvertaken;
@@ -45,7 +45,7 @@ Stored stored_of(const Event& event) {
       .disk_only = (event.disk_flags & kDiskOnly) != 0,
       .waits = (event.disk_flags & kOnProbation) != 0,
       .from_disk = (event.disk_flags & kFromDisk) != 0 ? std::optional(event.place) : std::nullopt,
-      .overtaking = (event.disk_flags & kOvertaken) != 0 ? &kWasOvertaken : nullptr};
+      .invalidation_check = (event.disk_flags & kOvertaken) != 0 ? &kWasOvertaken : nullptr};
 }
 
 std::string_view outcome_name(const Event& event) {

@@ -106,7 +106,7 @@ void SegmentLog::seal() {
   }
 }
 
-void SegmentLog::died(const DiskPlace& place) {
+void SegmentLog::mark_dead(const DiskPlace& place) {
   Segment& segment = segments_[place.segment];
   ENCORE_CHECK(segment.live_records != 0 && segment.live_bytes >= place.bytes,
                "a record dies once");

@@ -61,7 +61,7 @@ class SegmentLog {
   bool fits_empty(const Record& record) const;
 
   // A record that is at this place is in the index no more.
-  void died(const DiskPlace& place);
+  void mark_dead(const DiskPlace& place);
   // A record that was found there at the start; `is_live`: it is in the index now.
   void found(const DiskPlace& place, bool is_live);
 

@@ -78,8 +78,8 @@ Left leave_oldest(Shard& shard, Removals& gone, MonotonicTime now, const Budget&
   return left;
 }
 
-Waits look_at_waiting(std::span<const std::unique_ptr<Shard>> shards) {
-  Waits waits;
+WaitingTotals look_at_waiting(std::span<const std::unique_ptr<Shard>> shards) {
+  WaitingTotals waits;
   std::uint64_t number = 0;
   for (const auto& shard : shards) {
     const ShardCounters& counters = shard->counters;

@@ -30,11 +30,11 @@ Left leave_oldest(Shard& shard, Removals& gone, MonotonicTime now, const Budget&
                   const DiskTier& tier) ENCORE_REQUIRES(shard.mutex, budget.mutex, tier.mutex);
 
 // Waiting entries of all shards, a moment ago.
-struct Waits {
+struct WaitingTotals {
   std::optional<std::uint32_t> oldest;  // the shard of the oldest
   std::uint64_t bytes = 0;
   bool has_others = false;  // entries that do not wait
 };
-Waits look_at_waiting(std::span<const std::unique_ptr<Shard>> shards);
+WaitingTotals look_at_waiting(std::span<const std::unique_ptr<Shard>> shards);
 
 }  // namespace encore::cache

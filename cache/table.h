@@ -79,7 +79,7 @@ class Table {
 
   // See EvictionOrder; false where the policy knows no future.
   bool knows_future() const { return order_->knows_future(); }
-  bool bypasses(const Newcomer& newcomer) { return order_->bypasses(newcomer); }
+  bool bypasses(const InsertCandidate& candidate) { return order_->bypasses(candidate); }
 
   // Entries move to the new order when they are used; until then the old one gives the victims. A
   // second change before the first is worked off empties the old order immediately.

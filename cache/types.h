@@ -87,9 +87,9 @@ enum class CommitOutcome : std::uint8_t {
   kRefused
 };
 
-// kAbsent: evicted or removed meanwhile, or about to be (Overtaking). kTooLarge, kFull: it may not
-// grow so far, nothing changed. kFreshenedOnDisk: it lies on disk alone and has its new times
-// there.
+// kAbsent: evicted or removed meanwhile, or about to be (InvalidationCheck). kTooLarge, kFull: it
+// may not grow so far, nothing changed. kFreshenedOnDisk: it lies on disk alone and has its new
+// times there.
 enum class FreshenOutcome : std::uint8_t {
   kFreshened,
   kAbsent,
@@ -183,9 +183,9 @@ struct AdmitRequest {
 // shard's lock: cheap, no I/O, no calls of the kernel. An invalidation is announced before it calls
 // the kernel. So either it is seen here, or the object stored here is there to be removed. Why it
 // is not checked before and after: docs/decisions/0160.
-class Overtaking {
+class InvalidationCheck {
  public:
-  virtual ~Overtaking() = default;
+  virtual ~InvalidationCheck() = default;
   virtual bool is_overtaken() const = 0;
 };
 
@@ -212,7 +212,7 @@ struct Stored {
   // It was read from there, where it stays.
   std::optional<DiskPlace> from_disk = std::nullopt;
   // If it is not null: what was overtaken is neither stored (kSuperseded) nor freshened (kAbsent).
-  const Overtaking* overtaking = nullptr;
+  const InvalidationCheck* invalidation_check = nullptr;
 };
 
 struct EntryView {

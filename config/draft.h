@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "config/places.h"
 #include "config/schema.h"
+#include "config/source_locations.h"
 
 namespace encore::config {
 
@@ -36,7 +36,7 @@ class Draft {
 
   // Returns the place where "cache.memory" was set; empty: it was not.
   std::string_view where(std::string_view path) const;
-  const Places& places() const { return where_; }
+  const SourceLocations& places() const { return where_; }
   // Like fault(), at the place where the key was set.
   void fault_at(std::string_view path, std::string_view what);
 
@@ -74,7 +74,7 @@ class Draft {
   void check_shadow();
 
   std::vector<std::string> faults_;
-  Places where_;
+  SourceLocations where_;
 };
 
 }  // namespace encore::config

@@ -106,7 +106,7 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Result<Config> load(const std::string* toml, std::string_view name,
-                    std::span<const std::string> sets, Places* places) {
+                    std::span<const std::string> sets, SourceLocations* places) {
   Draft draft;
   // After a syntax error nothing is known of the rest.
   if (toml != nullptr && !read_toml(*toml, name, draft)) return std::move(draft).finish();
@@ -129,7 +129,7 @@ std::string disk_file_of(const std::string& path) {
   return (std::filesystem::path(path) / kDiskFileName).string();
 }
 
-Result<Config> load_config(const Sources& sources, Places* places) {
+Result<Config> load_config(const Sources& sources, SourceLocations* places) {
   std::optional<std::string> text;
   if (!sources.path.empty()) {
     auto read = read_file(sources.path);
@@ -147,7 +147,7 @@ Result<Config> parse_config(std::string_view toml, std::string_view name,
   return load(&text, name, sets, nullptr);
 }
 
-std::string fault_text(const Places& places, std::string_view key, std::string_view what) {
+std::string fault_text(const SourceLocations& places, std::string_view key, std::string_view what) {
   if (key.empty()) return std::string(what);
   auto place = places.find(key);
   // A key that a table of a list leaves out has no place; its list has one.

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "config/places.h"
+#include "config/source_locations.h"
 
 namespace encore::config {
 
@@ -25,7 +25,7 @@ struct Sources {
 // Every fault is reported, a line each: `file:line:column: key: what is wrong, what is accepted`,
 // or `--set section.key=value: what is wrong, what is accepted`.
 // Fills in `places` where it is asked for and the config is good.
-Result<Config> load_config(const Sources& sources, Places* places = nullptr);
+Result<Config> load_config(const Sources& sources, SourceLocations* places = nullptr);
 
 // The name of a disk's file in a directory.
 inline constexpr std::string_view kDiskFileName = "disk";
@@ -40,6 +40,6 @@ Result<Config> parse_config(std::string_view toml, std::string_view name,
 
 // A fault that was found later, outside of the config, as those above are written:
 // "file:line:column: key: what is wrong".
-std::string fault_text(const Places& places, std::string_view key, std::string_view what);
+std::string fault_text(const SourceLocations& places, std::string_view key, std::string_view what);
 
 }  // namespace encore::config

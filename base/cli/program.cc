@@ -39,28 +39,28 @@ void begin_process(const char* program) {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-int check_written(const Voice& voice, int exit_code) {
-  voice.out.flush();
-  if (voice.out) {
+int check_written(const ProgramOutput& output, int exit_code) {
+  output.out.flush();
+  if (output.out) {
     return exit_code;
   }
-  voice.err << voice.program << ": cannot write to standard output"
-            << (errno == 0 ? "" : std::string(": ") + std::strerror(errno)) << "\n";
+  output.err << output.program << ": cannot write to standard output"
+             << (errno == 0 ? "" : std::string(": ") + std::strerror(errno)) << "\n";
   return kExitTrouble;
 }
 
 std::optional<int> parse_command_line(CLI::App& root, std::span<const CLI::App* const> commands,
-                                      std::vector<std::string> words, const Voice& voice) {
+                                      std::vector<std::string> words, const ProgramOutput& output) {
   split_empty_values(commands, words);
   try {
     std::ranges::reverse(words);
     root.parse(std::move(words));
   } catch (const CLI::Success& asked) {
     errno = 0;
-    root.exit(asked, voice.out, voice.err);
-    return check_written(voice, 0);
+    root.exit(asked, output.out, output.err);
+    return check_written(output, 0);
   } catch (const CLI::ParseError& error) {
-    voice.err << voice.program << ": " << usage_error(root, error) << "\n";
+    output.err << output.program << ": " << usage_error(root, error) << "\n";
     return kExitTrouble;
   }
   return std::nullopt;

@@ -18,7 +18,7 @@ namespace encore {
 inline constexpr int kExitTrouble = 2;
 
 // The name and the output streams of a program.
-struct Voice {
+struct ProgramOutput {
   std::string program;
   std::ostream& out;
   std::ostream& err;
@@ -31,11 +31,11 @@ void begin_process(const char* program);
 
 // The exit code, or kExitTrouble if something of what was printed did not get out: nobody must take
 // a part for the whole. REQUIRES: errno was 0 before it was printed.
-int check_written(const Voice& voice, int exit_code);
+int check_written(const ProgramOutput& output, int exit_code);
 
 // Reads a command line, without the program's name; `commands` are those that can be run. Nothing:
 // one of them was parsed. Else all is said, and this is the exit code.
 std::optional<int> parse_command_line(CLI::App& root, std::span<const CLI::App* const> commands,
-                                      std::vector<std::string> words, const Voice& voice);
+                                      std::vector<std::string> words, const ProgramOutput& output);
 
 }  // namespace encore

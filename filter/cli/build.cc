@@ -40,7 +40,7 @@ class BuildCommand final : public Command {
     a.output("-o", output_, "output file, - for standard output");
     keys_.declare(a);
   }
-  Result<Found> run(const Context& context) override {
+  Result<SearchOutcome> run(const Context& context) override {
     if (output_.empty()) {
       return fail("no output file, accepted: -o FILE, or -o -");
     }
@@ -60,7 +60,7 @@ class BuildCommand final : public Command {
     if (!done) {
       return std::unexpected(done.error());
     }
-    return Found::kSomething;
+    return SearchOutcome::kSomething;
   }
 
  private:

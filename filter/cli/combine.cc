@@ -23,7 +23,7 @@ class CombineCommand final : public Command {
     // Not as an output: all are read before it is written, so that it may be one of them.
     a.text("-o", output_, "output file, in the form of the first filter; - for standard output");
   }
-  Result<Found> run(const Context& context) override {
+  Result<SearchOutcome> run(const Context& context) override {
     if (output_.empty() || files_.size() < 2) {
       return fail("accepted: two filters or more, and -o FILE or -o -");
     }
@@ -45,7 +45,7 @@ class CombineCommand final : public Command {
     if (auto saved = save_filter(*first, output_, context.out); !saved) {
       return std::unexpected(saved.error());
     }
-    return Found::kSomething;
+    return SearchOutcome::kSomething;
   }
 
  private:

@@ -24,7 +24,7 @@ struct Context {
 };
 
 // As grep says it: something was found, or nothing.
-enum class Found : std::uint8_t { kSomething, kNothing };
+enum class SearchOutcome : std::uint8_t { kSomething, kNothing };
 
 class Command {
  public:
@@ -34,7 +34,7 @@ class Command {
   virtual std::string examples() const = 0;  // command lines that work, one a line
   virtual void declare(Arguments& arguments) = 0;
   // Errors: wrong use or input (exit 2).
-  virtual Result<Found> run(const Context& context) = 0;
+  virtual Result<SearchOutcome> run(const Context& context) = 0;
 };
 
 // Every command there is, in the order of the help.

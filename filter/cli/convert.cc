@@ -29,7 +29,7 @@ class ConvertCommand final : public Command {
     a.flag("--plain", plain_, "write the plain filter of a counting one's bits");
     shape_.declare(a);
   }
-  Result<Found> run(const Context& context) override {
+  Result<SearchOutcome> run(const Context& context) override {
     if (output_.empty() || to_.empty()) {
       return fail("accepted: --to FORM, and -o FILE or -o -");
     }
@@ -56,12 +56,12 @@ class ConvertCommand final : public Command {
     if (auto saved = save_filter(*loaded, output_, context.out); !saved) {
       return fail(file_ + ": " + saved.error().message);
     }
-    return Found::kSomething;
+    return SearchOutcome::kSomething;
   }
 
  private:
-  Result<ReadAs> read_as(const Arguments& arguments) const {
-    ReadAs as;
+  Result<InputFormat> read_as(const Arguments& arguments) const {
+    InputFormat as;
     if (!from_.empty()) {
       const auto form = parse_form(from_);
       if (!form || *form == Form::kBloomnamesDecimal) {

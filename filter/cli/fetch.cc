@@ -53,7 +53,7 @@ class FetchCommand final : public Command {
     a.output("-o", output_, "output file; its ETag is saved in FILE.etag");
     a.text("--limit", limit_, "largest download, as 64MiB");
   }
-  Result<Found> run(const Context& context) override {
+  Result<SearchOutcome> run(const Context& context) override {
     if (output_.empty() || output_ == "-") {
       return fail("accepted: -o FILE; the ETag is saved next to it");
     }
@@ -69,7 +69,7 @@ class FetchCommand final : public Command {
     }
     if (got->not_modified) {
       context.out << "not modified\n";
-      return Found::kSomething;
+      return SearchOutcome::kSomething;
     }
     const auto form = detect_form(got->body);
     const auto filter = form ? read_form(got->body, *form, {}) : std::unexpected(form.error());
@@ -86,7 +86,7 @@ class FetchCommand final : public Command {
       return std::unexpected(written.error());
     }
     context.out << got->body.size() << " bytes, " << to_string(*form) << "\n";
-    return Found::kSomething;
+    return SearchOutcome::kSomething;
   }
 
  private:

@@ -103,7 +103,8 @@ struct Bound {
   bool exact = false;
 };
 
-Result<Bound> bound_of(Form form, std::string_view head, const Source& source, const ReadAs& as) {
+Result<Bound> bound_of(Form form, std::string_view head, const Source& source,
+                       const InputFormat& as) {
   // 7,500 digits, and blanks around them.
   constexpr std::uint64_t kNumberMax = std::uint64_t{1} << 16U;
   constexpr std::uint64_t kTextMax = std::uint64_t{1} << 30U;
@@ -158,7 +159,7 @@ Result<AnyFilter> load_in_pieces(const Source& source, std::string_view head, st
   return filter ? Result<AnyFilter>(std::move(*filter)) : std::unexpected(filter.error());
 }
 
-Result<FilterFile> load_from(const Source& source, const ReadAs& as) {
+Result<FilterFile> load_from(const Source& source, const InputFormat& as) {
   std::string bytes;
   if (auto read = read_up_to(source, kSavedHeadMax, bytes); !read) {
     return std::unexpected(read.error());
@@ -196,7 +197,7 @@ Result<FilterFile> load_from(const Source& source, const ReadAs& as) {
 
 }  // namespace
 
-Result<FilterFile> load_filter(const std::string& path, int in, const ReadAs& as) {
+Result<FilterFile> load_filter(const std::string& path, int in, const InputFormat& as) {
   const bool is_input = path == "-";
   const int fd = is_input ? in : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {

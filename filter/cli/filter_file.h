@@ -17,7 +17,7 @@ struct FilterFile {
 };
 
 // Properties that the bytes alone do not state: their form, and for raw bits the rest.
-struct ReadAs {
+struct InputFormat {
   std::optional<Form> form;
   FilterParameters of_raw;
 };
@@ -28,7 +28,7 @@ Result<std::string> read_file(const std::string& path, int in);
 // another size is refused before more of it is read. A saved plain filter in a file is never in
 // memory together with its bytes. Input that is not a file may have 1 GiB. Errors show the path:
 // those of read_file() and read_form(), an unknown form, no memory.
-Result<FilterFile> load_filter(const std::string& path, int in, const ReadAs& as = {});
+Result<FilterFile> load_filter(const std::string& path, int in, const InputFormat& as = {});
 
 // Writes the filter in its form, "-" to `out`, as replace_file() does. Errors: those of
 // write_form().

@@ -78,7 +78,7 @@ class InfoCommand final : public Command {
     a.file("FILTER", file_, "filter in any form except raw bits; - for standard input");
     a.flag("--json", json_, "print a JSON object");
   }
-  Result<Found> run(const Context& context) override {
+  Result<SearchOutcome> run(const Context& context) override {
     const auto loaded = load_filter(file_, context.in);
     if (!loaded) {
       return std::unexpected(loaded.error());
@@ -89,7 +89,7 @@ class InfoCommand final : public Command {
     } else {
       print(report, context.out);
     }
-    return Found::kSomething;
+    return SearchOutcome::kSomething;
   }
 
  private:

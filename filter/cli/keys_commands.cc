@@ -36,7 +36,7 @@ class AddCommand final : public Command {
            "write into the mapped file (saved plain filters only), for filters larger than memory; "
            "an interrupted run leaves an invalid file");
   }
-  Result<Found> run(const Context& context) override {
+  Result<SearchOutcome> run(const Context& context) override {
     if (map_) {
       return run_mapped(context);
     }
@@ -51,11 +51,11 @@ class AddCommand final : public Command {
     if (!added) {
       return std::unexpected(added.error());
     }
-    return Found::kSomething;
+    return SearchOutcome::kSomething;
   }
 
  private:
-  Result<Found> run_mapped(const Context& context) const {
+  Result<SearchOutcome> run_mapped(const Context& context) const {
     auto mapped = map_filter(file_, MappedFilter::Access::kWrite);
     if (!mapped) {
       return std::unexpected(mapped.error());
@@ -67,7 +67,7 @@ class AddCommand final : public Command {
     if (!done) {
       return std::unexpected(done.error());
     }
-    return Found::kSomething;
+    return SearchOutcome::kSomething;
   }
 
   std::string file_;
@@ -91,7 +91,7 @@ class RemoveCommand final : public Command {
     a.file("FILTER", file_, "the filter, replaced after the last key");
     keys_.declare(a);
   }
-  Result<Found> run(const Context& context) override {
+  Result<SearchOutcome> run(const Context& context) override {
     auto loaded = load_filter(file_, context.in);
     if (!loaded) {
       return std::unexpected(loaded.error());
@@ -117,7 +117,7 @@ class RemoveCommand final : public Command {
       context.err << "encore-filter remove: " << missing << " of the keys were not in " << file_
                   << "\n";
     }
-    return missing == 0 ? Found::kSomething : Found::kNothing;
+    return missing == 0 ? SearchOutcome::kSomething : SearchOutcome::kNothing;
   }
 
  private:
@@ -143,23 +143,23 @@ class TestCommand final : public Command {
     a.flag("--map", map_,
            "map the file instead of reading it (saved plain filters only), without its checksum");
   }
-  Result<Found> run(const Context& context) override {
+  Result<SearchOutcome> run(const Context& context) override {
     if (file_ == "-" && keys_.from_standard_input()) {
       return fail("filter and keys both come from standard input, accepted: one of them");
     }
     if (map_) {
       const auto mapped = map_filter(file_, MappedFilter::Access::kRead);
       return mapped ? search(mapped->filter(), context)
-                    : Result<Found>(std::unexpected(mapped.error()));
+                    : Result<SearchOutcome>(std::unexpected(mapped.error()));
     }
     const auto loaded = load_filter(file_, context.in);
     return loaded ? search(loaded->filter, context)
-                  : Result<Found>(std::unexpected(loaded.error()));
+                  : Result<SearchOutcome>(std::unexpected(loaded.error()));
   }
 
  private:
   template <typename Filter>
-  Result<Found> search(const Filter& filter, const Context& context) {
+  Result<SearchOutcome> search(const Filter& filter, const Context& context) {
     KeyReader reader(keys_.source(context.in), context.monitor);
     std::uint64_t found = 0;
     for (auto keys = reader.next(); !keys || !keys->empty(); keys = reader.next()) {
@@ -175,7 +175,7 @@ class TestCommand final : public Command {
       context.out << found << "\n";
     }
     context.out.write(output_.data(), static_cast<std::streamsize>(output_.size()));
-    return found != 0 ? Found::kSomething : Found::kNothing;
+    return found != 0 ? SearchOutcome::kSomething : SearchOutcome::kNothing;
   }
   // How many of the keys there are to be found.
   template <typename Filter>

@@ -14,7 +14,9 @@
 namespace encore::filter {
 namespace {
 
-Voice voice_of(const Streams& streams) { return {"encore-filter", streams.out, streams.err}; }
+ProgramOutput output_of(const Streams& streams) {
+  return {"encore-filter", streams.out, streams.err};
+}
 
 // A command with the pieces that must live as long as its App.
 struct Entry {
@@ -62,7 +64,7 @@ int run_command(Command& command, const Arguments& arguments, const Streams& str
   }
   errno = 0;
   Monitor monitor;
-  const Result<Found> found = [&] {
+  const Result<SearchOutcome> found = [&] {
     const ProgressBar bar(monitor, command.name());
     return command.run({.monitor = monitor,
                         .arguments = arguments,
@@ -73,7 +75,7 @@ int run_command(Command& command, const Arguments& arguments, const Streams& str
   if (!found) {
     return refused(found.error());
   }
-  return check_written(voice_of(streams), *found == Found::kSomething ? 0 : 1);
+  return check_written(output_of(streams), *found == SearchOutcome::kSomething ? 0 : 1);
 }
 
 }  // namespace
@@ -105,8 +107,8 @@ int run_program(std::vector<std::string> arguments, const Streams& streams) {
   std::vector<Entry> entries = entries_of(root);
   std::vector<const CLI::App*> apps;
   std::ranges::transform(entries, std::back_inserter(apps), &Entry::app);
-  const Voice voice = voice_of(streams);
-  if (const auto over = parse_command_line(root, apps, std::move(arguments), voice)) {
+  const ProgramOutput output = output_of(streams);
+  if (const auto over = parse_command_line(root, apps, std::move(arguments), output)) {
     return *over;
   }
   for (Entry& entry : entries) {

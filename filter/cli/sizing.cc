@@ -43,7 +43,7 @@ class SizingCommand final : public Command {
     a.text("--layout", layout_, "classic, partitioned, blocked, split, all");
     a.flag("--json", json_, "print a JSON object");
   }
-  Result<Found> run(const Context& context) override {
+  Result<SearchOutcome> run(const Context& context) override {
     if ((capacity_ != 0) + (fpr_ != 0) + (bits_ != 0) != 2) {
       return fail("accepted: two of --capacity, --fpr and --bits");
     }
@@ -73,7 +73,7 @@ class SizingCommand final : public Command {
     } else {
       print(rows, context.out);
     }
-    return Found::kSomething;
+    return SearchOutcome::kSomething;
   }
 
  private:

@@ -9,7 +9,7 @@
 #include "proxy/http/head_text.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/interim.h"
-#include "proxy/net/quiet.h"
+#include "proxy/net/quiescence_detector.h"
 
 namespace encore::server {
 namespace {

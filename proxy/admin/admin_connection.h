@@ -20,12 +20,12 @@
 #include "proxy/http/chunked.h"
 #include "proxy/http/message.h"
 #include "proxy/http/parser.h"
-#include "proxy/net/retired.h"
+#include "proxy/net/deferred_deleter.h"
 #include "proxy/net/stream.h"
 
 namespace encore::server {
 
-class AdminConnection final : public net::Retirable, private net::StreamHandler {
+class AdminConnection final : public net::DeferredDeletable, private net::StreamHandler {
  public:
   // Keeps the connections.
   class Owner {

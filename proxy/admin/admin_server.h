@@ -14,10 +14,10 @@
 #include "base/error.h"
 #include "proxy/admin/admin_connection.h"
 #include "proxy/admin/admin_message.h"
+#include "proxy/net/deferred_deleter.h"
 #include "proxy/net/listener.h"
 #include "proxy/net/listening.h"
 #include "proxy/net/loop.h"
-#include "proxy/net/retired.h"
 #include "proxy/net/timer.h"
 
 namespace encore::server {
@@ -67,7 +67,7 @@ class AdminServer final : private AdminConnection::Owner {
   Handler handler_;
   net::Address address_;
   std::optional<net::SocketFile> file_;  // removed with the listener
-  net::Retired retired_;
+  net::DeferredDeleter retired_;
   net::Timer sweep_;
   std::list<std::unique_ptr<AdminConnection>> connections_;
   std::unique_ptr<net::Listener> listener_;

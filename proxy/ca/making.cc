@@ -113,7 +113,7 @@ std::vector<std::string> constraint_names(const std::vector<std::string>& hosts)
   return names;
 }
 
-Result<MadeAuthority> make_authority(const NewAuthority& wanted) {
+Result<CreatedCa> make_authority(const NewAuthority& wanted) {
   ERR_clear_error();
   if (wanted.hosts.empty() && !wanted.any_host) {
     return fail("no host to sign for; name some, or any host");
@@ -134,7 +134,7 @@ Result<MadeAuthority> make_authority(const NewAuthority& wanted) {
   if (!good) return fail("cannot create a certificate: " + openssl_reason());
   auto certificate = pem_of(*made);
   if (!certificate) return std::unexpected(certificate.error());
-  return MadeAuthority{.certificate = std::move(*certificate), .key = pem_of(*key_text)};
+  return CreatedCa{.certificate = std::move(*certificate), .key = pem_of(*key_text)};
 }
 
 Result<std::string> renew_certificate(const Authority& authority, WallTime now,

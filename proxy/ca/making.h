@@ -20,7 +20,7 @@ struct NewAuthority {
 };
 
 // Both PEM.
-struct MadeAuthority {
+struct CreatedCa {
   std::string certificate;
   std::string key;
 };
@@ -29,7 +29,7 @@ struct MadeAuthority {
 // may sign others; with critical name constraints, which permit the hosts and never an address.
 // (Names that are below a permitted one are permitted too: the form knows no others, RFC 5280
 // 4.2.1.10.) Errors: neither hosts nor any_host.
-Result<MadeAuthority> make_authority(const NewAuthority& wanted);
+Result<CreatedCa> make_authority(const NewAuthority& wanted);
 
 // The certificate again, of the same subject, key and constraints, with other dates and another
 // serial number: what was signed by either is good by the other. REQUIRES: it has its key.

@@ -9,7 +9,7 @@
 #include "base/cli/numbers.h"
 #include "base/units.h"
 #include "config/derive.h"
-#include "proxy/process/neighbour.h"
+#include "proxy/process/peer_fetch.h"
 #include "proxy/settings/names.h"
 
 namespace encore::cli {
@@ -162,14 +162,14 @@ Outcome<std::string> Session::ask(const Request& request) {
 
 Outcome<std::string> Session::ask_one(const config::Endpoint& endpoint,
                                       const Request& request) const {
-  server::Neighbour proxy{.url = url_of(endpoint),
-                          .method = request.method,
-                          .target = request.target,
-                          .content = request.content,
-                          .names = server::resolver_options(listeners_->upstream),
-                          .bytes_max = kResponseBytesMax,
-                          .silence_max = request.time_max,
-                          .time_max = request.time_max};
+  server::PeerRequest proxy{.url = url_of(endpoint),
+                            .method = request.method,
+                            .target = request.target,
+                            .content = request.content,
+                            .names = server::resolver_options(listeners_->upstream),
+                            .bytes_max = kResponseBytesMax,
+                            .silence_max = request.time_max,
+                            .time_max = request.time_max};
   if (token_) proxy.authorization = token_->field();
   auto asked = server::ask(proxy);
   if (asked) return *std::move(asked);

@@ -9,7 +9,7 @@
 #include "proxy/client/unfinished_heads.h"
 #include "proxy/exchange/client_stream.h"
 #include "proxy/intake/client_counter.h"
-#include "proxy/net/retired.h"
+#include "proxy/net/deferred_deleter.h"
 #include "proxy/net/stream.h"
 #include "proxy/observe/request_counts.h"
 
@@ -29,7 +29,7 @@ struct SlowReader {
   bool over_share = false;  // its client holds more than its share
 };
 
-class ClientConnection : public net::Retirable {
+class ClientConnection : public net::DeferredDeletable {
  public:
   virtual net::Stream& stream() = 0;
   // Begins to read.
@@ -69,7 +69,7 @@ class ClientConnection : public net::Retirable {
 
   // Measures how fast the client takes what there is, and cuts it where that is less than it must
   // be.
-  virtual void look_at_reader(MonotonicTime now) = 0;
+  virtual void check_read_rate(MonotonicTime now) = 0;
   // Returns the reader if the last check found it so slow that its memory stays held.
   virtual std::optional<SlowReader> slow_reader() const = 0;
   // Ends it with a reset.

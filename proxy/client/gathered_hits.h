@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "proxy/exchange/told_request.h"
+#include "proxy/exchange/request_facts.h"
 #include "proxy/observe/request_record.h"
 #include "proxy/request/request_context.h"
 #include "proxy/store/object.h"

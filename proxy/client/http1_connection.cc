@@ -222,7 +222,7 @@ void Http1Connection::open(Intake::Tunnel& tunnel) {
                              services_.runtime->takes_http2(listener_.index);
     interceptor_.reset(new Interceptor(services_.intercept, *this, stream_,
                                        std::move(tunnel.request),
-                                       takes_http2 ? InsideHttp2::kOn : InsideHttp2::kOff));
+                                       takes_http2 ? InterceptHttp2::kOn : InterceptHttp2::kOff));
   } else {
     tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(tunnel.request)));
   }
@@ -298,7 +298,7 @@ void Http1Connection::on_stream_end(After after) {
 }
 
 void Http1Connection::on_switched(std::shared_ptr<const RequestContext> request, Http1Writer writer,
-                                  Switched switched) {
+                                  SwitchedConnection switched) {
   if (is_closed()) return;
   services_.retired.add(std::move(request_));
   tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(request)));
@@ -323,7 +323,7 @@ void Http1Connection::on_splice(std::shared_ptr<const RequestContext> connect) {
   tunnel_->start_answered();
 }
 
-void Http1Connection::on_inside(Inside inside) {
+void Http1Connection::on_inside(InterceptedConnect inside) {
   if (is_closed()) return;
   end_unfinished_head();
   transfer_.leave();
@@ -499,7 +499,7 @@ Http1Writer* Http1Connection::writer() const {
   return request_ != nullptr ? &request_->writer() : nullptr;
 }
 
-void Http1Connection::look_at_reader(MonotonicTime now) {
+void Http1Connection::check_read_rate(MonotonicTime now) {
   Http1Writer* const writer = this->writer();
   if (!is_closed() && writer != nullptr && replies_.is_too_slow(*writer, now)) cut_reader();
 }

@@ -21,7 +21,7 @@
 #include "proxy/intake/client_counter.h"
 #include "proxy/intake/client_identity.h"
 #include "proxy/intake/intake.h"
-#include "proxy/net/quiet.h"
+#include "proxy/net/quiescence_detector.h"
 #include "proxy/net/stream.h"
 #include "proxy/net/timer.h"
 
@@ -56,7 +56,7 @@ class Http1Connection final : public ClientConnection,
   bool may_be_given_up() const override;
   void give_up() override { close(After::kDrop); }
   void refuse_unfinished_head() override;
-  void look_at_reader(MonotonicTime now) override;
+  void check_read_rate(MonotonicTime now) override;
   std::optional<SlowReader> slow_reader() const override;
   void cut_reader() override;
 
@@ -73,7 +73,7 @@ class Http1Connection final : public ClientConnection,
   bool is_over_share() const override { return replies_.is_over_share(); }
   void on_stream_end(After after) override;
   void on_switched(std::shared_ptr<const RequestContext> request, Http1Writer writer,
-                   Switched switched) override;
+                   SwitchedConnection switched) override;
 
   // Http1Replies::Owner
   void on_pumped(Http1Writer::Status status) override;
@@ -82,7 +82,7 @@ class Http1Connection final : public ClientConnection,
   void on_unfinished(std::size_t bytes) override;
   void on_hands_shaken() override;
   void on_splice(std::shared_ptr<const RequestContext> connect) override;
-  void on_inside(Inside inside) override;
+  void on_inside(InterceptedConnect inside) override;
   void on_intercept_end(After after) override;
 
  private:
@@ -146,10 +146,10 @@ class Http1Connection final : public ClientConnection,
   Input input_ = Input::kKept;
   Peer peer_ = Peer::kSending;
   std::uint8_t refusals_in_row_ = 0;
-  bool may_be_preface_ = true;  // nothing but a PROXY header has come before
-  bool is_last_read_ = false;   // nothing was read behind the head that is parsed
-  bool revoked_ = false;        // the present configuration does not allow what is in progress
-  net::Quiet quiet_;            // in a drain
+  bool may_be_preface_ = true;     // nothing but a PROXY header has come before
+  bool is_last_read_ = false;      // nothing was read behind the head that is parsed
+  bool revoked_ = false;           // the present configuration does not allow what is in progress
+  net::QuiescenceDetector quiet_;  // in a drain
 };
 
 }  // namespace encore::server

@@ -151,7 +151,7 @@ std::unique_ptr<KeptRecord> Http1Replies::keep(const HitRequest& request,
   kept->request =
       RequestContext::make(services_.runtime, request.view, request.text, identity_.client());
   kept->record = record;
-  tell_request(*kept->request, kept->record);
+  record_request(*kept->request, kept->record);
   kept->response_fields = record.response_fields;
   kept->record.response_fields = kept->response_fields;
   kept->object = logged;
@@ -239,7 +239,7 @@ void Http1Replies::owe(GatheredHit hit, std::uint64_t bytes_left) {
 // Records those that are all sent by now.
 void Http1Replies::settle_owed(Pending& reply) {
   const std::uint64_t sent = reply.writer.sent_bytes();
-  const auto is_sent = [sent](const Owed& each) { return each.end() <= sent; };
+  const auto is_sent = [sent](const UnsentHit& each) { return each.end() <= sent; };
   const auto left = std::ranges::find_if_not(reply.owed, is_sent);
   for (auto at = reply.owed.begin(); at != left; ++at) record_taken(at->hit);
   reply.owed.erase(reply.owed.begin(), left);
@@ -289,7 +289,7 @@ void Http1Replies::end(const ClientGone& how) {
   const bool is_lost = how.outcome != Outcome::kHit && how.unsent == ClientGone::Unsent::kLost;
   const std::uint64_t unsent = is_lost ? stream_.bytes_unsent() : 0;
   const std::uint64_t sent = less(ended->writer.sent_bytes(), unsent);
-  for (const Owed& each : ended->owed) {
+  for (const UnsentHit& each : ended->owed) {
     const std::uint64_t behind = std::min(less(sent, each.begin), each.end() - each.begin);
     record_cut(each.hit, how, each.taken_before + behind);
   }
@@ -318,10 +318,10 @@ bool Http1Replies::is_over_share() const {
 
 bool Http1Replies::is_too_slow(Http1Writer& writer, MonotonicTime now) {
   if (!writer.is_blocked()) {
-    writer.pace().look_at_unblocked();
+    writer.pace().record_unblocked();
     return false;
   }
-  writer.pace().look_at_blocked(now, stream_.bytes_taken());
+  writer.pace().record_blocked(now, stream_.bytes_taken());
   account(writer);  // this client alone may now keep what the cache had a moment ago
   const config::Config& config = services_.runtime->config;
   Nanoseconds window = config.timeouts.client_write;

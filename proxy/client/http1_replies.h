@@ -87,7 +87,7 @@ class Http1Replies {
 
  private:
   // A gathered hit of which the socket has not taken all.
-  struct Owed {
+  struct UnsentHit {
     GatheredHit hit;
     std::uint64_t taken_before = 0;  // bytes of the hit, when it became pending
     std::uint64_t begin = 0;         // among the others, within what the writer sends
@@ -96,7 +96,7 @@ class Http1Replies {
   struct Pending {
     Http1Writer writer;
     BodyReader content;
-    std::vector<Owed> owed;        // in their order, in front of all else
+    std::vector<UnsentHit> owed;   // in their order, in front of all else
     std::uint64_t owed_bytes = 0;  // their sum
     // The record of the large hit among them; null: there is none. It is logged when the hit ends.
     // While `kept` is null it belongs to the caller, who logs it.

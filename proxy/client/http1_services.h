@@ -15,8 +15,8 @@
 #include "proxy/http/message.h"
 #include "proxy/intake/client_counter.h"
 #include "proxy/intake/intake.h"
+#include "proxy/net/deferred_deleter.h"
 #include "proxy/net/loop.h"
-#include "proxy/net/retired.h"
 #include "proxy/observe/stats.h"
 #include "proxy/settings/runtime.h"
 #include "proxy/transfer/transfer_memory.h"
@@ -34,7 +34,7 @@ struct Http1Scratch {
 // All are borrowed and outlive them.
 struct ClientServices {
   net::Loop& loop;
-  net::Retired& retired;
+  net::DeferredDeleter& retired;
   const std::shared_ptr<const Runtime>& runtime;  // the present one
   WorkerStats& stats;
   TransferMemory& transfer_memory;

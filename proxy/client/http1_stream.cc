@@ -51,15 +51,15 @@ bool Http1Stream::may_go_on() const {
 
 // True if nothing that the client has sent, or did not send, can break the request any more.
 bool Http1Stream::is_request_taken() const {
-  return body_.is_done() || exchange_.content_wish() == Exchange::Wish::kNever;
+  return body_.is_done() || exchange_.content_demand() == Exchange::ContentDemand::kNever;
 }
 
 std::size_t Http1Stream::on_data(std::string_view bytes) {
   std::size_t used = 0;
   while (used < bytes.size() && !body_.is_done() && state_ != State::kEnded) {
-    const Exchange::Wish wish = exchange_.content_wish();
-    if (wish == Exchange::Wish::kLater) return used;
-    if (wish == Exchange::Wish::kNever) return bytes.size();
+    const Exchange::ContentDemand demand = exchange_.content_demand();
+    if (demand == Exchange::ContentDemand::kLater) return used;
+    if (demand == Exchange::ContentDemand::kNever) return bytes.size();
     const Http1RequestBody::Step step = body_.next(bytes.substr(used));
     used += step.used;
     switch (step.what) {
@@ -178,7 +178,7 @@ void Http1Stream::end(End how) {
   }
 }
 
-void Http1Stream::switch_protocol(Switched switched) {
+void Http1Stream::switch_protocol(SwitchedConnection switched) {
   ENCORE_CHECK(state_ == State::kOpen, "a request has one response");
   state_ = State::kEnded;
   carrier_.on_switched(request_, std::exchange(writer_, {}), std::move(switched));

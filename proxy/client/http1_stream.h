@@ -13,7 +13,7 @@
 #include "proxy/client/http1_writer.h"
 #include "proxy/exchange/client_stream.h"
 #include "proxy/exchange/exchange.h"
-#include "proxy/net/retired.h"
+#include "proxy/net/deferred_deleter.h"
 
 namespace encore::server {
 
@@ -39,7 +39,7 @@ class Http1Carrier {
   // The same, where the connection goes over to another protocol. `writer` may still have something
   // to send before.
   virtual void on_switched(std::shared_ptr<const RequestContext> request, Http1Writer writer,
-                           Switched switched) = 0;
+                           SwitchedConnection switched) = 0;
 
  protected:
   ~Http1Carrier() = default;
@@ -50,7 +50,9 @@ constexpr ClientGone::Unsent unsent_after(Http1Carrier::After how) {
   return how == Http1Carrier::After::kClose ? ClientGone::Unsent::kSent : ClientGone::Unsent::kLost;
 }
 
-class Http1Stream final : public ClientStream, public net::Retirable, public Recycled<Http1Stream> {
+class Http1Stream final : public ClientStream,
+                          public net::DeferredDeletable,
+                          public Recycled<Http1Stream> {
  public:
   using After = Http1Carrier::After;
 
@@ -84,7 +86,7 @@ class Http1Stream final : public ClientStream, public net::Retirable, public Rec
   void begin(Response response, BodyReader& content) override;
   Status pump() override;
   void end(End how) override;
-  void switch_protocol(Switched switched) override;
+  void switch_protocol(SwitchedConnection switched) override;
   void want_content() override;
   std::uint64_t sent_bytes() const override { return writer_.sent_bytes(); }
   std::uint64_t unsent_bytes() const override;

@@ -11,7 +11,7 @@
 #include "base/time.h"
 #include "proxy/exchange/body_reader.h"
 #include "proxy/net/stream.h"
-#include "proxy/transfer/pace.h"
+#include "proxy/transfer/read_rate.h"
 
 namespace encore::server {
 
@@ -56,8 +56,8 @@ class Http1Writer {
   Nanoseconds stalled_for(MonotonicTime now, const net::Stream& stream);
 
   // Speed at which the client takes it. Sweeps check it.
-  Pace& pace() { return pace_; }
-  const Pace& pace() const { return pace_; }
+  ReadRateMeter& pace() { return pace_; }
+  const ReadRateMeter& pace() const { return pace_; }
 
   std::uint64_t sent_bytes() const { return sent_bytes_; }
   // Returns the bytes of memory that hold what the client has not taken.
@@ -85,7 +85,7 @@ class Http1Writer {
   std::size_t pump_bytes_ = 0;   // written by the present pump
   MonotonicTime stall_since_{};  // begin of the present stall
   std::uint64_t taken_ = 0;      // bytes of the connection at the last check
-  Pace pace_;
+  ReadRateMeter pace_;
   Status last_ = Status::kDone;
 };
 

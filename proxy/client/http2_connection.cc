@@ -98,7 +98,7 @@ void Http2Connection::on_writable(net::Stream&) {
   if (is_closed_) return;
   is_blocked_ = false;
   if (std::exchange(awaits_delivery_, false)) {
-    works_.for_each([](Http2Work& work) {
+    works_.for_each([](Http2Responder& work) {
       if (work.is_written()) work.on_writable(work.id());
     });
   }
@@ -110,7 +110,7 @@ void Http2Connection::on_writable(net::Stream&) {
 void Http2Connection::on_eof(net::Stream&) {
   if (is_closed_) return;
   has_peer_ended_ = true;
-  works_.for_each([this](Http2Work& work) {
+  works_.for_each([this](Http2Responder& work) {
     if (session_.is_received(work.id())) return;
     work.end_by({.detail = "unfinished-request", .unsent = ClientGone::Unsent::kSent});
   });
@@ -133,7 +133,7 @@ void Http2Connection::on_later() {
   flush();
 }
 
-void Http2Connection::resume_later(Http2Work& work) {
+void Http2Connection::resume_later(Http2Responder& work) {
   resumed_.push_back(work.id());
   later_.schedule();
 }
@@ -163,7 +163,7 @@ void Http2Connection::flush() {
     if (bytes != 0 || stall_since_ == MonotonicTime{}) stall_since_ = services_.loop.now();
   }
   move_gauge(services_.stats.http2_streams_open, told_streams_, session_.stream_count());
-  works_.for_each([](Http2Work& work) { work.account_held(); });
+  works_.for_each([](Http2Responder& work) { work.account_held(); });
   const bool is_over = session_.is_finished() && works_.empty();
   // A client that reads opens windows. To a closed socket they are a reason for a reset, and what
   // the kernel has not sent is lost by it.
@@ -211,21 +211,21 @@ h2::StreamHandler* Http2Connection::on_connect(h2::StreamId stream, const h2::Co
   return put_in_front(stream, connect.text);
 }
 
-Http2Work* Http2Connection::put_in_front(h2::StreamId stream, std::string& text) {
+Http2Responder* Http2Connection::put_in_front(h2::StreamId stream, std::string& text) {
   std::string kept = std::move(text);
   const Decided decided = decide(stream, kept);
   if (!decided.waits && decided.work == nullptr) return nullptr;
-  Http2Waiting& front = wait(stream, kept);
+  Http2PendingStream& front = wait(stream, kept);
   if (decided.work != nullptr) front.set_work(decided.work);
   return &front;
 }
 
-void Http2Connection::on_switched(Http2Stream& work, Switched switched) {
+void Http2Connection::on_switched(Http2Stream& work, SwitchedConnection switched) {
   ENCORE_CHECK(work.front != nullptr, "what asks for another protocol may be followed by it");
-  Http2Waiting& front = *std::exchange(work.front, nullptr);
+  Http2PendingStream& front = *std::exchange(work.front, nullptr);
   auto* const tunnel = new Http2Tunnel(*this, work.id(), work.share_request(), work.take_seat());
   const Http2Stream::Early early = work.take_early();
-  works_.keep(std::unique_ptr<Http2Work>(tunnel));
+  works_.keep(std::unique_ptr<Http2Responder>(tunnel));
   works_.retire(work);
   front.set_work(tunnel);
   tunnel->start_switched(std::move(switched));
@@ -278,7 +278,7 @@ Http2Connection::Decided Http2Connection::decide(h2::StreamId stream, std::strin
     // In a stream nothing is decrypted, as within TLS.
     auto* const made = new Http2Tunnel(*this, stream, std::move(tunnel->request), std::move(place));
     Http2Tunnel& work = *made;
-    works_.keep(std::unique_ptr<Http2Work>(made));
+    works_.keep(std::unique_ptr<Http2Responder>(made));
     work.start();
     return {.work = session_.status(stream) == h2::SendStatus::kGone ? nullptr : &work};
   }
@@ -286,35 +286,35 @@ Http2Connection::Decided Http2Connection::decide(h2::StreamId stream, std::strin
   auto* const made =
       new Http2Stream(*this, stream, std::move(start->request), std::move(found), std::move(place));
   Http2Stream& work = *made;
-  works_.keep(std::unique_ptr<Http2Work>(made));
+  works_.keep(std::unique_ptr<Http2Responder>(made));
   work.start();
   // It is retired where it has its answer already.
   return {.work = session_.status(stream) == h2::SendStatus::kGone ? nullptr : &work};
 }
 
-Http2Work* Http2Connection::refuse(h2::StreamId stream, const Refusal& refusal,
-                                   const RequestView* view) {
+Http2Responder* Http2Connection::refuse(h2::StreamId stream, const Refusal& refusal,
+                                        const RequestView* view) {
   std::unique_ptr<Http2Reply> reply(new Http2Reply(*this, stream));
   reply->send_refusal(refusal, view);
   return reply->is_done() ? nullptr : works_.keep(std::move(reply));
 }
 
-Http2Waiting& Http2Connection::wait(h2::StreamId stream, std::string& text) {
-  auto* const made = new Http2Waiting(*this, stream, std::move(text));
-  works_.keep(std::unique_ptr<Http2Work>(made));
+Http2PendingStream& Http2Connection::wait(h2::StreamId stream, std::string& text) {
+  auto* const made = new Http2PendingStream(*this, stream, std::move(text));
+  works_.keep(std::unique_ptr<Http2Responder>(made));
   made->take_logins(identity_);
   return *made;
 }
 
 // The session is not on the stack: a login comes from the loop.
-void Http2Connection::on_login(Http2Waiting& waiting) {
+void Http2Connection::on_login(Http2PendingStream& waiting) {
   if (is_closed_ || session_.is_ended() || waiting.is_gone()) return;
   waiting.bring_logins(identity_);
   const Decided decided = decide(waiting.id(), waiting.text());
   if (decided.waits) {
     waiting.take_logins(identity_);
   } else if (decided.work == nullptr) {
-    on_work_end(waiting);
+    on_responder_end(waiting);
   } else {
     waiting.set_work(decided.work);
   }
@@ -323,7 +323,7 @@ void Http2Connection::on_login(Http2Waiting& waiting) {
 
 // --- works ---
 
-void Http2Connection::on_work_end(Http2Work& work) {
+void Http2Connection::on_responder_end(Http2Responder& work) {
   if (work.front != nullptr) {
     work.front->set_work(nullptr);
     works_.retire(*work.front);
@@ -362,7 +362,7 @@ void Http2Connection::check_timeouts(MonotonicTime now) {
   if (is_closed_) return;
   const config::Timeouts& timeouts = services_.runtime->config.timeouts;
   session_.check_timeouts(services_.loop.now());
-  works_.for_each([&](Http2Work& work) { work.check_timeouts(now); });
+  works_.for_each([&](Http2Responder& work) { work.check_timeouts(now); });
   tell_counters(services_);
   if (has_peer_ended_ && stream_->was_reset()) return close(How::kByReset, {.detail = "reset"});
   if (is_blocked_ || awaits_delivery_) {
@@ -392,7 +392,7 @@ void Http2Connection::end_if_quiet() {
   const bool is_quiet = quiet_.look(net::moved_bytes(*stream_));
   if (!is_quiet) return;
   // Bytes from an origin may reach the client later.
-  if (works_.has([](const Http2Work& work) { return work.is_origin_active(); })) return;
+  if (works_.has([](const Http2Responder& work) { return work.is_origin_active(); })) return;
   cut();
 }
 
@@ -409,7 +409,7 @@ bool Http2Connection::revoke() {
   // Others in progress do not depend on the login of the last request.
   if (!works_.empty()) identity_.logins().clear();
   is_revoked_ = !is_allowed(nullptr, nullptr);
-  works_.for_each([&](Http2Work& work) {
+  works_.for_each([&](Http2Responder& work) {
     const RequestContext* const request = work.request();
     work.is_revoked = request != nullptr && !is_allowed(request, work.origin_address());
   });
@@ -419,7 +419,7 @@ bool Http2Connection::revoke() {
 }
 
 bool Http2Connection::is_revoked() const {
-  return is_revoked_ || works_.has([](const Http2Work& work) { return work.is_revoked; });
+  return is_revoked_ || works_.has([](const Http2Responder& work) { return work.is_revoked; });
 }
 
 void Http2Connection::cut_revoked(const ClientGone& why) {
@@ -427,7 +427,7 @@ void Http2Connection::cut_revoked(const ClientGone& why) {
   if (is_revoked_) return close(How::kGracefully, why);
   ClientGone how = why;
   how.unsent = ClientGone::Unsent::kSent;
-  works_.for_each([&](Http2Work& work) {
+  works_.for_each([&](Http2Responder& work) {
     if (work.is_revoked) work.end_by(how);
   });
 }
@@ -436,9 +436,9 @@ bool Http2Connection::may_be_given_up() const {
   return !is_closed_ && is_idle() && !awaits_delivery_ && stream_->kept_bytes() == 0;
 }
 
-void Http2Connection::look_at_reader(MonotonicTime now) {
+void Http2Connection::check_read_rate(MonotonicTime now) {
   if (is_closed_) return;
-  works_.for_each([&](Http2Work& work) { work.look_at_reader(now); });
+  works_.for_each([&](Http2Responder& work) { work.check_read_rate(now); });
 }
 
 std::optional<SlowReader> Http2Connection::slow_reader() const {
@@ -448,7 +448,7 @@ std::optional<SlowReader> Http2Connection::slow_reader() const {
 // Only this stream is slow: others hold nothing that anybody waits for.
 void Http2Connection::cut_reader() {
   if (is_closed_) return;
-  works_.for_each([](Http2Work& work) {
+  works_.for_each([](Http2Responder& work) {
     if (work.is_slow()) work.cut();
   });
 }

@@ -13,14 +13,14 @@
 #include "base/time.h"
 #include "proxy/client/client_connection.h"
 #include "proxy/client/http1_services.h"
-#include "proxy/client/http2_waiting.h"
-#include "proxy/client/http2_work.h"
-#include "proxy/client/http2_works.h"
+#include "proxy/client/http2_pending_stream.h"
+#include "proxy/client/http2_responder.h"
+#include "proxy/client/http2_responders.h"
 #include "proxy/h2/server_session.h"
 #include "proxy/intake/client_counter.h"
 #include "proxy/intake/client_identity.h"
 #include "proxy/intake/intake.h"
-#include "proxy/net/quiet.h"
+#include "proxy/net/quiescence_detector.h"
 #include "proxy/net/stream.h"
 #include "proxy/net/timer.h"
 
@@ -56,7 +56,7 @@ class Http2Connection final : public ClientConnection,
   bool may_be_given_up() const override;
   void give_up() override { close(How::kAtOnce); }
   void refuse_unfinished_head() override { close(How::kAtOnce); }
-  void look_at_reader(MonotonicTime now) override;
+  void check_read_rate(MonotonicTime now) override;
   std::optional<SlowReader> slow_reader() const override;
   void cut_reader() override;
 
@@ -78,11 +78,11 @@ class Http2Connection final : public ClientConnection,
   const Parts& parts() const override { return parts_; }
   bool is_blocked() const override { return is_blocked_; }
   void flush_later() override { later_.schedule(); }
-  void resume_later(Http2Work& work) override;
+  void resume_later(Http2Responder& work) override;
   ClientGone gone() const override;
-  void on_work_end(Http2Work& work) override;
-  void on_switched(Http2Stream& work, Switched switched) override;
-  void on_login(Http2Waiting& work) override;
+  void on_responder_end(Http2Responder& work) override;
+  void on_switched(Http2Stream& work, SwitchedConnection switched) override;
+  void on_login(Http2PendingStream& work) override;
   void await_delivery() override;
 
   bool is_draining() const {
@@ -90,14 +90,14 @@ class Http2Connection final : public ClientConnection,
   }
   // The verdict on a request: null: it is answered, or must wait (`waits`).
   struct Decided {
-    Http2Work* work = nullptr;
+    Http2Responder* work = nullptr;
     bool waits = false;
   };
   Decided decide(h2::StreamId stream, std::string& text);
-  Http2Work* refuse(h2::StreamId stream, const Refusal& refusal, const RequestView* view);
-  Http2Waiting& wait(h2::StreamId stream, std::string& text);
+  Http2Responder* refuse(h2::StreamId stream, const Refusal& refusal, const RequestView* view);
+  Http2PendingStream& wait(h2::StreamId stream, std::string& text);
   // A work of this stream may be followed by another.
-  Http2Work* put_in_front(h2::StreamId stream, std::string& text);
+  Http2Responder* put_in_front(h2::StreamId stream, std::string& text);
   void on_later();
   // Writes what there is, as far as the socket and the turn allow; closes what is finished.
   void flush();
@@ -110,7 +110,7 @@ class Http2Connection final : public ClientConnection,
   ClientIdentity identity_;
   h2::ServerSession session_;
   const Parts parts_;
-  Http2Works works_;
+  Http2Responders works_;
   std::vector<h2::StreamId> resumed_;  // that want to go on in this turn
   net::Deferred later_;
   ClientGone gone_{.detail = "reset"};  // for streams that the session ends
@@ -123,8 +123,8 @@ class Http2Connection final : public ClientConnection,
   bool is_blocked_ = false;
   bool is_revoked_ = false;  // its client; streams may be by themselves
   bool has_peer_ended_ = false;
-  bool awaits_delivery_ = false;  // something has been written that has not left
-  net::Quiet quiet_;              // in a drain
+  bool awaits_delivery_ = false;   // something has been written that has not left
+  net::QuiescenceDetector quiet_;  // in a drain
 };
 
 }  // namespace encore::server

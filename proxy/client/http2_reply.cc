@@ -76,7 +76,7 @@ void Http2Reply::keep(const RequestView& view, std::string_view text, const Requ
   const ClientServices& services = carrier_.services();
   request_ = RequestContext::make(services.runtime, view, text, carrier_.identity().client());
   RequestRecord& kept = record_.emplace(record);
-  tell_request(*request_, kept);
+  record_request(*request_, kept);
 }
 
 void Http2Reply::send_refusal(const Refusal& refusal, const RequestView* view) {
@@ -155,7 +155,7 @@ void Http2Reply::on_writable(h2::StreamId) {
     account(client());
     if (!end_if_sent()) return;
   }
-  carrier_.on_work_end(*this);
+  carrier_.on_responder_end(*this);
 }
 
 void Http2Reply::on_gone(h2::StreamId, h2::ErrorCode) {
@@ -163,7 +163,7 @@ void Http2Reply::on_gone(h2::StreamId, h2::ErrorCode) {
   state_ = State::kEnded;
   const ClientGone why = carrier_.gone();
   tell(&why);
-  carrier_.on_work_end(*this);
+  carrier_.on_responder_end(*this);
 }
 
 void Http2Reply::cut() {
@@ -178,7 +178,7 @@ void Http2Reply::end_by(const ClientGone& why) {
   tell(&why);
   session().reset(id_, h2::ErrorCode::kCancel);
   carrier_.flush_later();
-  carrier_.on_work_end(*this);
+  carrier_.on_responder_end(*this);
 }
 
 }  // namespace encore::server

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/recycled.h"
-#include "proxy/client/http2_work.h"
+#include "proxy/client/http2_responder.h"
 #include "proxy/exchange/body_reader.h"
 #include "proxy/h2/content_source.h"
 #include "proxy/intake/intake.h"
@@ -16,9 +16,11 @@
 
 namespace encore::server {
 
-class Http2Reply final : public Http2Work, private h2::ContentSource, public Recycled<Http2Reply> {
+class Http2Reply final : public Http2Responder,
+                         private h2::ContentSource,
+                         public Recycled<Http2Reply> {
  public:
-  Http2Reply(Http2Carrier& carrier, h2::StreamId id) : Http2Work(carrier, id) {}
+  Http2Reply(Http2Carrier& carrier, h2::StreamId id) : Http2Responder(carrier, id) {}
 
   // One of these, once. Nothing but the session is called by them, and is_done() asked behind.
   // `text` is that of the request's head.
@@ -28,7 +30,7 @@ class Http2Reply final : public Http2Work, private h2::ContentSource, public Rec
   // The stream has all of it already, and the reply is needed no more.
   bool is_done() const { return state_ == State::kEnded; }
 
-  // Http2Work
+  // Http2Responder
   const RequestContext* request() const override { return request_.get(); }
   std::uint64_t held_bytes() const override { return content_.held_bytes() + text_.size(); }
   void cut() override;

@@ -26,7 +26,7 @@ h2::ServerSession::Framing framing_of(ClientStream::Framing framing) {
 Http2Stream::Http2Stream(Http2Carrier& carrier, h2::StreamId id,
                          std::shared_ptr<const RequestContext> request, CacheView found,
                          ClientCounter::Seat seat)
-    : Http2Work(carrier, id),
+    : Http2Responder(carrier, id),
       request_(std::move(request)),
       seat_(std::move(seat)),
       exchange_(carrier.services().exchange, *this, request_, std::move(found)) {}
@@ -36,12 +36,12 @@ Http2Stream::Http2Stream(Http2Carrier& carrier, h2::StreamId id,
 std::size_t Http2Stream::give(std::string_view bytes) {
   if (state_ == State::kEnded) return bytes.size();
   if (awaits_protocol()) return 0;
-  switch (exchange_.content_wish()) {
-    case Exchange::Wish::kLater:
+  switch (exchange_.content_demand()) {
+    case Exchange::ContentDemand::kLater:
       return 0;
-    case Exchange::Wish::kNever:
+    case Exchange::ContentDemand::kNever:
       break;
-    case Exchange::Wish::kNow:
+    case Exchange::ContentDemand::kNow:
       exchange_.on_content(bytes);
       break;
   }
@@ -64,13 +64,13 @@ void Http2Stream::on_content_end(h2::StreamId, std::string_view trailers) {
 void Http2Stream::tell_end() {
   if (state_ == State::kEnded || request_content_ != Content::kEnded) return;
   if (request_->asks_upgrade()) return;  // its head is all of it
-  switch (exchange_.content_wish()) {
-    case Exchange::Wish::kLater:
+  switch (exchange_.content_demand()) {
+    case Exchange::ContentDemand::kLater:
       return;
-    case Exchange::Wish::kNever:
+    case Exchange::ContentDemand::kNever:
       request_content_ = Content::kTold;
       return;
-    case Exchange::Wish::kNow:
+    case Exchange::ContentDemand::kNow:
       request_content_ = Content::kTold;
       exchange_.on_content_end(trailers_);
       return;
@@ -164,10 +164,10 @@ void Http2Stream::end(End how) {
       break;
   }
   carrier_.flush_later();
-  carrier_.on_work_end(*this);
+  carrier_.on_responder_end(*this);
 }
 
-void Http2Stream::switch_protocol(Switched switched) {
+void Http2Stream::switch_protocol(SwitchedConnection switched) {
   ENCORE_CHECK(state_ == State::kOpen, "a request has one response");
   state_ = State::kEnded;
   carrier_.on_switched(*this, std::move(switched));
@@ -182,7 +182,7 @@ void Http2Stream::on_gone(h2::StreamId, h2::ErrorCode) {
   if (state_ == State::kEnded) return;
   state_ = State::kEnded;
   exchange_.on_gone(carrier_.gone());
-  carrier_.on_work_end(*this);
+  carrier_.on_responder_end(*this);
 }
 
 void Http2Stream::end_by(const ClientGone& why) {
@@ -192,7 +192,7 @@ void Http2Stream::end_by(const ClientGone& why) {
   exchange_.on_gone(why);
   session().reset(id_, h2::ErrorCode::kCancel);
   carrier_.flush_later();
-  carrier_.on_work_end(*this);
+  carrier_.on_responder_end(*this);
 }
 
 void Http2Stream::cut() {

@@ -10,7 +10,7 @@
 
 #include "base/recycled.h"
 #include "base/time.h"
-#include "proxy/client/http2_work.h"
+#include "proxy/client/http2_responder.h"
 #include "proxy/exchange/client_stream.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/h2/content_source.h"
@@ -18,7 +18,7 @@
 
 namespace encore::server {
 
-class Http2Stream final : public Http2Work,
+class Http2Stream final : public Http2Responder,
                           public ClientStream,
                           private h2::ContentSource,
                           public Recycled<Http2Stream> {
@@ -38,7 +38,7 @@ class Http2Stream final : public Http2Work,
   std::shared_ptr<const RequestContext> share_request() const { return request_; }
   ClientCounter::Seat take_seat() { return std::move(seat_); }
 
-  // Http2Work
+  // Http2Responder
   void resume() override;
   void check_timeouts(MonotonicTime now) override;
   const RequestContext* request() const override { return request_.get(); }
@@ -60,15 +60,15 @@ class Http2Stream final : public Http2Work,
   void begin(Response response, BodyReader& content) override;
   Status pump() override;
   void end(End how) override;
-  void switch_protocol(Switched switched) override;
+  void switch_protocol(SwitchedConnection switched) override;
   void want_content() override;
-  std::uint64_t sent_bytes() const override { return Http2Work::sent_bytes(); }
-  std::uint64_t unsent_bytes() const override { return Http2Work::unsent_bytes(); }
-  std::uint64_t taken_bytes() const override { return Http2Work::taken_bytes(); }
+  std::uint64_t sent_bytes() const override { return Http2Responder::sent_bytes(); }
+  std::uint64_t unsent_bytes() const override { return Http2Responder::unsent_bytes(); }
+  std::uint64_t taken_bytes() const override { return Http2Responder::taken_bytes(); }
   bool has_taken_all() const override;
   Nanoseconds round_trip() const override { return carrier_.connection_stream().round_trip(); }
   bool is_kept() const override { return true; }
-  bool is_over_share() const override { return Http2Work::is_over_share(); }
+  bool is_over_share() const override { return Http2Responder::is_over_share(); }
 
  private:
   // The way to the client.

@@ -9,7 +9,7 @@ namespace encore::server {
 
 Http2Tunnel::Http2Tunnel(Http2Carrier& carrier, h2::StreamId id,
                          std::shared_ptr<const RequestContext> request, ClientCounter::Seat seat)
-    : Http2Work(carrier, id),
+    : Http2Responder(carrier, id),
       services_(carrier.services().tunnel),
       request_(std::move(request)),
       seat_(std::move(seat)),
@@ -33,7 +33,7 @@ void Http2Tunnel::start() {
   connector_.connect();
 }
 
-void Http2Tunnel::start_switched(Switched switched) {
+void Http2Tunnel::start_switched(SwitchedConnection switched) {
   place_ = std::move(switched.place);
   // The fields of the 101, and its own two lines of a connection are left out.
   const std::size_t line = std::min(switched.head.find("\r\n"), switched.head.size() - 2);
@@ -57,7 +57,7 @@ void Http2Tunnel::open(std::unique_ptr<net::Stream> origin, std::string_view hea
 void Http2Tunnel::refuse(const TunnelRefusal& refusal) {
   state_ = State::kRefused;
   refusal_detail_ = refusal.detail;
-  http::OwnReply reply = reply_to(refusal, *request_, services_.loop.http_date());
+  http::SyntheticReply reply = reply_to(refusal, *request_, services_.loop.http_date());
   to_client_ = std::move(reply.body);
   body_bytes_ = to_client_.size();
   origin_side_ = Side::kEnded;
@@ -166,7 +166,7 @@ bool Http2Tunnel::end_if_done() {
   }
   session().release(id_);
   carrier_.flush_later();
-  carrier_.on_work_end(*this);
+  carrier_.on_responder_end(*this);
   return true;
 }
 
@@ -176,7 +176,7 @@ void Http2Tunnel::fail(h2::ErrorCode code, Outcome outcome, std::string_view det
   state_ = State::kEnded;
   session().reset(id_, code);
   carrier_.flush_later();
-  carrier_.on_work_end(*this);
+  carrier_.on_responder_end(*this);
 }
 
 void Http2Tunnel::on_gone(h2::StreamId, h2::ErrorCode) {
@@ -187,7 +187,7 @@ void Http2Tunnel::on_gone(h2::StreamId, h2::ErrorCode) {
     leave(why.outcome, is_open ? (is_switched() ? 101 : 200) : 0, why.detail);
   }
   state_ = State::kEnded;
-  carrier_.on_work_end(*this);
+  carrier_.on_responder_end(*this);
 }
 
 void Http2Tunnel::end_by(const ClientGone& why) {
@@ -211,7 +211,7 @@ void Http2Tunnel::leave(Outcome outcome, int status, std::string_view detail) {
   if (!visit_.address.empty()) entry.visit = &visit_;
   if (origin_ != nullptr) entry.taken_bytes = origin_->bytes_written() - origin_bytes_;
   entry.first_byte = first_byte_;
-  tell_request(*request_, entry);
+  record_request(*request_, entry);
   entry.detail = detail;
   services_.log.record(entry);
   if (origin_ != nullptr && origin_->is_open()) origin_->close();

@@ -9,16 +9,18 @@
 #include <string_view>
 
 #include "base/time.h"
-#include "proxy/client/http2_work.h"
+#include "proxy/client/http2_responder.h"
 #include "proxy/client/tunnel_origin.h"
 #include "proxy/h2/content_source.h"
 #include "proxy/intake/client_counter.h"
 #include "proxy/net/stream.h"
-#include "proxy/transfer/switched.h"
+#include "proxy/transfer/switched_connection.h"
 
 namespace encore::server {
 
-class Http2Tunnel final : public Http2Work, private h2::ContentSource, private net::StreamHandler {
+class Http2Tunnel final : public Http2Responder,
+                          private h2::ContentSource,
+                          private net::StreamHandler {
  public:
   // `carrier` is borrowed and outlives it.
   Http2Tunnel(Http2Carrier& carrier, h2::StreamId id, std::shared_ptr<const RequestContext> request,
@@ -27,9 +29,9 @@ class Http2Tunnel final : public Http2Work, private h2::ContentSource, private n
 
   // One of these, once.
   void start();
-  void start_switched(Switched switched);
+  void start_switched(SwitchedConnection switched);
 
-  // Http2Work
+  // Http2Responder
   void resume() override;
   void check_timeouts(MonotonicTime now) override;
   const RequestContext* request() const override { return request_.get(); }

@@ -23,7 +23,7 @@ constexpr Nanoseconds kAtOnce = std::chrono::milliseconds(150);
 
 Interceptor::Interceptor(const InterceptServices& services, InterceptorOwner& owner,
                          net::Stream& stream, std::shared_ptr<const RequestContext> connect,
-                         InsideHttp2 http2)
+                         InterceptHttp2 http2)
     : services_(services),
       owner_(owner),
       stream_(stream),
@@ -229,7 +229,7 @@ void Interceptor::record(Outcome outcome, std::string_view detail) {
   entry.status = answer_.sent_bytes() == 0 ? 0 : 200;
   entry.sent_bytes = stream_.bytes_written() - bytes_before_;
   entry.detail = detail;
-  tell_request(*connect_, entry);
+  record_request(*connect_, entry);
   services_.log.record(entry);
 }
 

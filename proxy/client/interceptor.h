@@ -14,8 +14,8 @@
 #include "proxy/client/http1_writer.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/intake/client_counter.h"
+#include "proxy/net/deferred_deleter.h"
 #include "proxy/net/loop.h"
-#include "proxy/net/retired.h"
 #include "proxy/net/stream.h"
 #include "proxy/observe/stats.h"
 #include "proxy/request/request_context.h"
@@ -34,7 +34,7 @@ class InterceptorOwner {
   // The client has its 200: what it sends is for the origin, and none of it was used.
   virtual void on_splice(std::shared_ptr<const RequestContext> connect) = 0;
   // The client speaks TLS with us; its first bytes are kept by the stream.
-  virtual void on_inside(Inside inside) = 0;
+  virtual void on_inside(InterceptedConnect inside) = 0;
   virtual void on_intercept_end(Http1Carrier::After after) = 0;
 
  protected:
@@ -49,11 +49,11 @@ struct InterceptServices {
   ClientCounter& handshakes;  // in progress, by client
 };
 
-class Interceptor final : public net::Retirable, private net::StreamHandler {
+class Interceptor final : public net::DeferredDeletable, private net::StreamHandler {
  public:
   // `connect` may be decrypted. `owner` and `stream` are borrowed and outlive it.
   Interceptor(const InterceptServices& services, InterceptorOwner& owner, net::Stream& stream,
-              std::shared_ptr<const RequestContext> connect, InsideHttp2 http2);
+              std::shared_ptr<const RequestContext> connect, InterceptHttp2 http2);
   ~Interceptor() override;
   Interceptor(const Interceptor&) = delete;
   Interceptor& operator=(const Interceptor&) = delete;
@@ -106,7 +106,7 @@ class Interceptor final : public net::Retirable, private net::StreamHandler {
   net::Stream& stream_;
   const std::shared_ptr<const RequestContext> connect_;
   const std::string host_;  // lower case
-  const InsideHttp2 http2_;
+  const InterceptHttp2 http2_;
   const MonotonicTime started_;
   const bool was_in_use_;  // the client had such a connection that it asked on, when this began
   MonotonicTime since_;    // begin of the present step

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "proxy/client/http1_text.h"
-#include "proxy/net/quiet.h"
+#include "proxy/net/quiescence_detector.h"
 
 namespace encore::server {
 
@@ -49,7 +49,7 @@ void TunnelExchange::start_answered() {
   connector_->connect();
 }
 
-void TunnelExchange::start_switched(Http1Writer writer, Switched switched) {
+void TunnelExchange::start_switched(Http1Writer writer, SwitchedConnection switched) {
   // Bytes that the client has sent behind its request are for the origin, once it has its 101.
   carrier_.stream().pause_reading();
   replies_bytes_ = carrier_.stream().bytes_written() - writer.sent_bytes();
@@ -145,7 +145,7 @@ void TunnelExchange::refuse(const TunnelRefusal& refusal) {
     carrier_.on_stream_end(After::kAbort);
     return;
   }
-  http::OwnReply reply = reply_to(refusal, *request_, services_.loop.http_date());
+  http::SyntheticReply reply = reply_to(refusal, *request_, services_.loop.http_date());
   reply.head += connection_field(http::Version::kHttp11, false);
   reply.head += kHeadEnd;
   reply.head += reply.body;
@@ -168,7 +168,7 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes,
   if (!visit_.address.empty()) entry.visit = &visit_;
   if (origin_ != nullptr) entry.taken_bytes = origin_->bytes_written() - origin_bytes_;
   entry.first_byte = first_byte_;
-  tell_request(*request_, entry);
+  record_request(*request_, entry);
   entry.detail = detail;
   services_.log.record(entry);
 }

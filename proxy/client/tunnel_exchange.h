@@ -31,7 +31,7 @@ class TunnelExchange {
   // The client has its answer; what it sent since is kept by its stream.
   void start_answered();
   // `writer` may still have something to send before the 101.
-  void start_switched(Http1Writer writer, Switched switched);
+  void start_switched(Http1Writer writer, SwitchedConnection switched);
   void check_timeouts(MonotonicTime now);
   // Between us and the origin, as net::moved_bytes() counts them.
   std::uint64_t moved_bytes() const;

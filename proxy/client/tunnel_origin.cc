@@ -11,8 +11,8 @@
 
 namespace encore::server {
 
-http::OwnReply reply_to(const TunnelRefusal& refusal, const RequestContext& request,
-                        std::string_view http_date) {
+http::SyntheticReply reply_to(const TunnelRefusal& refusal, const RequestContext& request,
+                              std::string_view http_date) {
   http::CacheStatus cache_status;
   cache_status.forwarded = http::Forwarded::kMethod;
   cache_status.said = request.says_cache_status();
@@ -24,7 +24,7 @@ http::OwnReply reply_to(const TunnelRefusal& refusal, const RequestContext& requ
 }
 
 TunnelRefusal TunnelOrigin::check() const {
-  if (is_circle(request_)) {
+  if (is_forwarding_loop(request_)) {
     return {.status = 508, .outcome = Outcome::kLoop, .detail = "loop"};
   }
   if (!request_.runtime->destinations.is_connect_port(request_.target.authority.port)) {

@@ -35,8 +35,8 @@ struct TunnelRefusal {
   std::string detail;
 };
 // The answer to its client, without the lines that frame it.
-http::OwnReply reply_to(const TunnelRefusal& refusal, const RequestContext& request,
-                        std::string_view http_date);
+http::SyntheticReply reply_to(const TunnelRefusal& refusal, const RequestContext& request,
+                              std::string_view http_date);
 
 class TunnelOrigin {
  public:

@@ -17,7 +17,7 @@ class BrotliEncoder final : public Encoder {
   BrotliEncoder(const BrotliEncoder&) = delete;
   BrotliEncoder& operator=(const BrotliEncoder&) = delete;
 
-  Step encode(std::span<const std::byte> in, std::span<std::byte> out, Then then) override {
+  Step encode(std::span<const std::byte> in, std::span<std::byte> out, InputAction then) override {
     std::size_t in_left = in.size();
     const auto* next_in = reinterpret_cast<const std::uint8_t*>(in.data());
     std::size_t out_left = out.size();
@@ -26,15 +26,15 @@ class BrotliEncoder final : public Encoder {
                                                   &out_left, &next_out, nullptr) == BROTLI_TRUE;
     Step step{.used = in.size() - in_left, .made = out.size() - out_left, .is_broken = !good};
     const bool left = in_left != 0 || BrotliEncoderHasMoreOutput(state_) == BROTLI_TRUE;
-    step.is_done =
-        good && !left && (then != Then::kEnd || BrotliEncoderIsFinished(state_) == BROTLI_TRUE);
+    step.is_done = good && !left &&
+                   (then != InputAction::kEnd || BrotliEncoderIsFinished(state_) == BROTLI_TRUE);
     return step;
   }
 
  private:
-  static BrotliEncoderOperation operation_of(Then then) noexcept {
-    if (then == Then::kEnd) return BROTLI_OPERATION_FINISH;
-    return then == Then::kFlush ? BROTLI_OPERATION_FLUSH : BROTLI_OPERATION_PROCESS;
+  static BrotliEncoderOperation operation_of(InputAction then) noexcept {
+    if (then == InputAction::kEnd) return BROTLI_OPERATION_FINISH;
+    return then == InputAction::kFlush ? BROTLI_OPERATION_FLUSH : BROTLI_OPERATION_PROCESS;
   }
 
   BrotliEncoderState* const state_;

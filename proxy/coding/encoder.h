@@ -12,7 +12,7 @@ namespace encore::coding {
 class Encoder {
  public:
   // The wanted treatment of the input.
-  enum class Then : std::uint8_t {
+  enum class InputAction : std::uint8_t {
     kMore,   // more comes
     kFlush,  // all that was given can be decoded from what is made
     kEnd,    // the content ends here
@@ -28,7 +28,8 @@ class Encoder {
 
   virtual ~Encoder() = default;
   // REQUIRES: `out` is not empty; kEnd was not done.
-  virtual Step encode(std::span<const std::byte> in, std::span<std::byte> out, Then then) = 0;
+  virtual Step encode(std::span<const std::byte> in, std::span<std::byte> out,
+                      InputAction then) = 0;
 };
 
 }  // namespace encore::coding

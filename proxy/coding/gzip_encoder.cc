@@ -24,8 +24,8 @@ class GzipEncoder final : public Encoder {
            Z_OK;
   }
 
-  Step encode(std::span<const std::byte> in, std::span<std::byte> out, Then then) override {
-    if (aside_.empty() && (then != Then::kFlush || out.size() >= aside_room_.size())) {
+  Step encode(std::span<const std::byte> in, std::span<std::byte> out, InputAction then) override {
+    if (aside_.empty() && (then != InputAction::kFlush || out.size() >= aside_room_.size())) {
       return deflate_into(in, out, then);
     }
     // The end of a flush would be made again and again if it just filled the space.
@@ -43,7 +43,7 @@ class GzipEncoder final : public Encoder {
   }
 
  private:
-  Step deflate_into(std::span<const std::byte> in, std::span<std::byte> out, Then then) {
+  Step deflate_into(std::span<const std::byte> in, std::span<std::byte> out, InputAction then) {
     constexpr std::size_t kMost = std::numeric_limits<uInt>::max();
     const std::size_t given = std::min(in.size(), kMost);
     const std::size_t room = std::min(out.size(), kMost);
@@ -57,14 +57,15 @@ class GzipEncoder final : public Encoder {
     // Without progress, which is no fault: a flush of nothing new.
     step.is_broken = result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR;
     const bool all_used = step.used == in.size();
-    step.is_done = then == Then::kEnd ? result == Z_STREAM_END
-                                      : all_used && (then == Then::kMore || stream_.avail_out != 0);
+    step.is_done = then == InputAction::kEnd
+                       ? result == Z_STREAM_END
+                       : all_used && (then == InputAction::kMore || stream_.avail_out != 0);
     return step;
   }
 
-  static int wish_of(Then then) noexcept {
-    if (then == Then::kEnd) return Z_FINISH;
-    return then == Then::kFlush ? Z_SYNC_FLUSH : Z_NO_FLUSH;
+  static int wish_of(InputAction then) noexcept {
+    if (then == InputAction::kEnd) return Z_FINISH;
+    return then == InputAction::kFlush ? Z_SYNC_FLUSH : Z_NO_FLUSH;
   }
 
   z_stream stream_{};

@@ -19,20 +19,20 @@ class ZstdEncoder final : public Encoder {
   ZstdEncoder(const ZstdEncoder&) = delete;
   ZstdEncoder& operator=(const ZstdEncoder&) = delete;
 
-  Step encode(std::span<const std::byte> in, std::span<std::byte> out, Then then) override {
+  Step encode(std::span<const std::byte> in, std::span<std::byte> out, InputAction then) override {
     ZSTD_inBuffer from{in.data(), in.size(), 0};
     ZSTD_outBuffer to{out.data(), out.size(), 0};
     const std::size_t left = ZSTD_compressStream2(context_, &to, &from, directive_of(then));
     Step step{.used = from.pos, .made = to.pos, .is_broken = ZSTD_isError(left) != 0};
     const bool all_used = from.pos == in.size();
-    step.is_done = !step.is_broken && all_used && (then == Then::kMore || left == 0);
+    step.is_done = !step.is_broken && all_used && (then == InputAction::kMore || left == 0);
     return step;
   }
 
  private:
-  static ZSTD_EndDirective directive_of(Then then) noexcept {
-    if (then == Then::kEnd) return ZSTD_e_end;
-    return then == Then::kFlush ? ZSTD_e_flush : ZSTD_e_continue;
+  static ZSTD_EndDirective directive_of(InputAction then) noexcept {
+    if (then == InputAction::kEnd) return ZSTD_e_end;
+    return then == InputAction::kFlush ? ZSTD_e_flush : ZSTD_e_continue;
   }
 
   ZSTD_CCtx* const context_;

@@ -8,7 +8,7 @@
 
 namespace encore::disk {
 
-bool DiskLog::bury(const Purge& purge) {
+bool DiskLog::add_tombstone(const Purge& purge) {
   const MutexLock lock(mutex_);
   ++waiting_;
   buried_.push_back(purge);
@@ -32,7 +32,7 @@ Result<void> DiskLog::resume_run() {
   return {};
 }
 
-std::vector<Purge> DiskLog::take_buried() {
+std::vector<Purge> DiskLog::take_tombstones() {
   const MutexLock lock(mutex_);
   waiting_ -= buried_.size();
   return std::exchange(buried_, {});
@@ -57,7 +57,7 @@ Result<void> DiskLog::remember_purge() {
   return {};
 }
 
-Result<void> DiskLog::append_buried() {
+Result<void> DiskLog::append_tombstones() {
   if (state_.common->has_purge) {
     if (auto noted = note_purge(); !noted) return noted;
   }

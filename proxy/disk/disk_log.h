@@ -5,7 +5,7 @@
 // The first purge of a run is remembered as such before it (runs.h): on the disk, and outside of
 // it.
 //
-// bury() is thread-safe, all else confined to what writes the disk.
+// add_tombstone() is thread-safe, all else confined to what writes the disk.
 #pragma once
 
 #include <atomic>
@@ -35,16 +35,17 @@ class DiskLog {
   Result<void> resume_run();
   LogPosition position() const { return log_->position(); }
 
-  // For append_buried(), whose sequence it gets. True: there are so many that it should not wait.
-  bool bury(const Purge& purge) ENCORE_EXCLUDES(mutex_);
-  Result<void> append_buried() ENCORE_EXCLUDES(mutex_);
+  // For append_tombstones(), whose sequence it gets. True: there are so many that it should not
+  // wait.
+  bool add_tombstone(const Purge& purge) ENCORE_EXCLUDES(mutex_);
+  Result<void> append_tombstones() ENCORE_EXCLUDES(mutex_);
   // The same for another process that has the disk now. Any thread.
-  std::vector<Purge> take_buried() ENCORE_EXCLUDES(mutex_);
+  std::vector<Purge> take_tombstones() ENCORE_EXCLUDES(mutex_);
   // The run has a purge, durably. Errors: as append().
   Result<void> note_purge();
   // Any thread.
   bool has_purge() const { return has_purge_.load(); }
-  // Something was buried that append_buried() has not come back with yet. Any thread.
+  // Something was buried that append_tombstones() has not come back with yet. Any thread.
   bool has_buried() const { return waiting_.load() != 0; }
   // Durable when it returns. Errors: it is not, and may come back at the next start.
   Result<void> append(std::span<const Purge> purges);

@@ -67,7 +67,7 @@ cache::DiskOptions DiskService::kernel_disk() const {
 
 cache::DiskVersion DiskService::attach() {
   start_->attach(state_);
-  SegmentWriter::Found found = start_->found();
+  SegmentWriter::FoundState found = start_->found();
   const cache::DiskVersion newest = found.version_max;
   writer_ = std::make_unique<DiskWriter>(state_, log_, queue_, std::move(found),
                                          setup_.engine.write_bytes_max);
@@ -96,7 +96,7 @@ void DiskService::work(bool (DiskWriter::*part)()) {
   });
 }
 
-void DiskService::put(std::uint64_t order, ToWrite wanted) {
+void DiskService::put(std::uint64_t order, PendingWrite wanted) {
   if (is_stopping_) return;
   if (queue_.put(order, std::move(wanted))) work(&DiskWriter::work);
 }
@@ -106,7 +106,7 @@ void DiskService::load(const filter::Hash128& key, const cache::DiskPlace& place
   loads_.load(*engine_, key, place, std::move(load), shared_from_this());
 }
 
-void DiskService::bury(const filter::Hash128& key, cache::DiskTombstone tombstone) {
+void DiskService::add_tombstone(const filter::Hash128& key, cache::DiskTombstone tombstone) {
   Purge purge;
   purge.version = tombstone.version;
   purge.key = key;
@@ -116,7 +116,7 @@ void DiskService::bury(const filter::Hash128& key, cache::DiskTombstone tombston
         [&](cache::Kernel& kernel) { return kernel.disk_sequence(state_.number); });
     state_.rules.add(purge);
   }
-  if (log_.bury(purge)) work(&DiskWriter::tick);
+  if (log_.add_tombstone(purge)) work(&DiskWriter::tick);
 }
 
 void DiskService::purge(std::vector<Purge> purges, std::function<void(Result<void>)> done) {
@@ -150,7 +150,7 @@ void DiskService::purge(std::vector<Purge> purges, std::function<void(Result<voi
 Result<void> DiskService::append(std::span<const Purge> purges) {
   // Records that were replaced unwritten a moment ago are gone for the kernel, and would be found
   // again.
-  if (auto buried = log_.append_buried(); !buried) return buried;
+  if (auto buried = log_.append_tombstones(); !buried) return buried;
   return purges.empty() ? log_.note_purge() : log_.append(purges);
 }
 

@@ -65,10 +65,10 @@ class DiskService : public std::enable_shared_from_this<DiskService> {
   bool is_full() const { return queue_.is_full(); }
   // Could write, if it had room.
   bool writes() const { return !state_.is_offline() && !state_.is_paused.load(); }
-  void put(std::uint64_t order, ToWrite wanted);
+  void put(std::uint64_t order, PendingWrite wanted);
   void load(const filter::Hash128& key, const cache::DiskPlace& place,
             std::unique_ptr<DiskLoad> load);
-  void bury(const filter::Hash128& key, cache::DiskTombstone tombstone);
+  void add_tombstone(const filter::Hash128& key, cache::DiskTombstone tombstone);
   // `done` is called once, on the engine's thread, or on this one where it has stopped or where
   // nothing is to be done.
   std::size_t bans() const { return state_.rules.bans(); }
@@ -95,7 +95,7 @@ class DiskService : public std::enable_shared_from_this<DiskService> {
   void take_over(const RunHistory& runs, OnDone done);
   // Replaced, invalidated and unwritten records, which another process that has the disk must
   // forget.
-  std::vector<Purge> take_buried() { return log_.take_buried(); }
+  std::vector<Purge> take_tombstones() { return log_.take_tombstones(); }
   void take_unwritten(std::function<void(std::vector<Purge>)> done);
   bool is_loading() const { return state_.is_loading; }
   int descriptor() const { return file_->descriptor(); }

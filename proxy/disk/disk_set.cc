@@ -57,9 +57,9 @@ void DiskSet::remove_new_files(std::size_t from) const {
 }
 
 Result<void> DiskSet::look(const DiskWitness& witness, const filter::Seed& identity_seed) {
-  const auto testimony = witness.read();
-  if (!testimony) return std::unexpected(testimony.error());
-  std::vector<std::optional<Testimony>> beside;
+  const auto witness_record = witness.read();
+  if (!witness_record) return std::unexpected(witness_record.error());
+  std::vector<std::optional<WitnessRecord>> beside;
   for (Member& member : members_) {
     auto found = find_disk(*member.file);
     if (!found) return std::unexpected(found.error());
@@ -69,17 +69,17 @@ Result<void> DiskSet::look(const DiskWitness& witness, const filter::Seed& ident
     const Uuid& uuid = member.superblock->uuid;
     beside.back() = witness.read_beside(member.path, uuid);
     member.position_min =
-        beside.back() ? beside.back()->position_of(uuid) : testimony->position_of(uuid);
+        beside.back() ? beside.back()->position_of(uuid) : witness_record->position_of(uuid);
   }
-  decide(testimony->runs, beside);
+  decide(witness_record->runs, beside);
   return {};
 }
 
 void DiskSet::decide(const RunHistory& witness,
-                     const std::vector<std::optional<Testimony>>& beside) {
+                     const std::vector<std::optional<WitnessRecord>>& beside) {
   std::vector<RunHistory> histories;
-  for (const auto& testimony : beside) {
-    if (testimony) histories.push_back(testimony->runs);
+  for (const auto& witness_record : beside) {
+    if (witness_record) histories.push_back(witness_record->runs);
   }
   for (const Member& member : members_) {
     if (member.superblock) histories.push_back(member.superblock->runs);

@@ -50,7 +50,7 @@ class DiskSet {
   const RunHistory& runs() const { return known_.history; }
 
  private:
-  void decide(const RunHistory& witness, const std::vector<std::optional<Testimony>>& beside);
+  void decide(const RunHistory& witness, const std::vector<std::optional<WitnessRecord>>& beside);
   std::string why_emptied(std::size_t number) const;
 
   std::vector<Member> members_;

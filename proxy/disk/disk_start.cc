@@ -130,7 +130,7 @@ void DiskStart::take(const FoundRecords& found, Records& out) {
 
 void DiskStart::bury_unknown(Records& records) {
   for (const auto& [key, version] : records.unknown) {
-    state_->common->bury(key, {version + 1});
+    state_->common->add_tombstone(key, {version + 1});
   }
   records.unknown.clear();
 }
@@ -194,7 +194,7 @@ void DiskStart::settle(const Records& records, const cache::DiskLoaded& loaded) 
     // An unreadable record may not be written yet, and may be newer than all that is found.
     if (!other) continue;
     // For all versions below it, in whatever order the disks are found the next time.
-    common.bury(record.key, {std::max(*other, version)});
+    common.add_tombstone(record.key, {std::max(*other, version)});
     if (*other >= version) continue;
     common.kernel.use([&](cache::Kernel& kernel) {
       return kernel.lost({record.key, {}}, twin.other, common.clocks.monotonic());

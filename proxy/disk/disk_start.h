@@ -35,7 +35,7 @@ class DiskStart final : private RecoverySink {
   // REQUIRES: take_purges() was not called.
   const PurgeLog& purges() const { return *purges_; }
   std::unique_ptr<PurgeLog> take_purges() { return std::move(purges_); }
-  SegmentWriter::Found found() const { return recovery_.found(); }
+  SegmentWriter::FoundState found() const { return recovery_.found(); }
   // Segments that are loaded; any thread.
   std::uint32_t loaded() const { return loaded_.load(std::memory_order_relaxed); }
   std::uint32_t segments() const { return recovery_.counts().segments; }

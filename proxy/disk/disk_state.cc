@@ -43,7 +43,7 @@ bool DiskState::lose(const filter::Hash128& key, const cache::DiskPlace& place) 
   const auto tombstone = common->kernel.use([&](cache::Kernel& kernel) {
     return kernel.lost({key, {}}, place, common->clocks.monotonic());
   });
-  if (tombstone) common->bury(key, tombstone);
+  if (tombstone) common->add_tombstone(key, tombstone);
   return static_cast<bool>(tombstone);
 }
 

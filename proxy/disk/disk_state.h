@@ -18,8 +18,8 @@
 #include "proxy/disk/disk_witness.h"
 #include "proxy/disk/format.h"
 #include "proxy/disk/kernel_link.h"
-#include "proxy/disk/moves.h"
 #include "proxy/disk/purge_rules.h"
+#include "proxy/disk/relocations.h"
 #include "proxy/disk/wanted_parts.h"
 
 namespace encore::disk {
@@ -47,7 +47,7 @@ struct DiskCommon {
   // Nothing is placed or written: another process takes the disks over, has them, or has them yet.
   std::atomic<bool> is_held = false;
   // On all disks, within a second. The kernel's mutexes are not held.
-  std::function<void(const filter::Hash128& key, cache::DiskTombstone tombstone)> bury;
+  std::function<void(const filter::Hash128& key, cache::DiskTombstone tombstone)> add_tombstone;
   // Version of the record there; nothing: it cannot be read now.
   std::function<std::optional<cache::DiskVersion>(const cache::DiskPlace& place,
                                                   const filter::Hash128& key)>
@@ -78,7 +78,7 @@ class DiskState {
   const Superblock superblock;
   PurgeRules rules;
   Readings readings;
-  Moves moves{readings};
+  Relocations moves{readings};
 
   // Sequence of the segment's current contents; 0: none.
   std::uint64_t sequence(std::uint32_t segment) const {

@@ -35,19 +35,20 @@ void append(std::string& text, std::uint64_t number) {
   text.append(digits.data(), end);
 }
 
-bool parse_line(std::string_view line, Testimony& testimony) {
+bool parse_line(std::string_view line, WitnessRecord& witness_record) {
   const auto space = std::min(line.find(' '), line.size());
   const auto found = numbers(line.substr(space));
   if (!found) return false;
   const std::string_view name = line.substr(0, space);
-  if (name == "runs" && found->size() >= 2 && testimony.runs.empty()) {
+  if (name == "runs" && found->size() >= 2 && witness_record.runs.empty()) {
     const auto runs = RunHistory::restore((*found)[0], static_cast<std::size_t>((*found)[1]),
                                           std::span(*found).subspan(2));
-    if (runs) testimony.runs = *runs;
+    if (runs) witness_record.runs = *runs;
     return runs.has_value();
   }
-  if (name != "disk" || found->size() != 4 || testimony.disks.size() == kDisksMax) return false;
-  testimony.disks.push_back({{(*found)[0], (*found)[1]}, {(*found)[2], (*found)[3]}});
+  if (name != "disk" || found->size() != 4 || witness_record.disks.size() == kDisksMax)
+    return false;
+  witness_record.disks.push_back({{(*found)[0], (*found)[1]}, {(*found)[2], (*found)[3]}});
   return true;
 }
 
@@ -61,19 +62,19 @@ bool has_place_beside(const std::string& disk_path) {
 
 }  // namespace
 
-std::optional<LogPosition> Testimony::position_of(const Uuid& uuid) const {
+std::optional<LogPosition> WitnessRecord::position_of(const Uuid& uuid) const {
   const auto found = std::ranges::find(disks, uuid, &WitnessedDisk::uuid);
   return found == disks.end() ? std::nullopt : std::optional(found->position);
 }
 
-std::string to_text(const Testimony& testimony) {
+std::string to_text(const WitnessRecord& witness_record) {
   std::string text(kFirstLine);
   text += "\nruns";
-  append(text, testimony.runs.number());
-  append(text, testimony.runs.valid_from());
-  for (const RunId run : testimony.runs.runs()) append(text, run);
+  append(text, witness_record.runs.number());
+  append(text, witness_record.runs.valid_from());
+  for (const RunId run : witness_record.runs.runs()) append(text, run);
   text += '\n';
-  for (const WitnessedDisk& disk : testimony.disks) {
+  for (const WitnessedDisk& disk : witness_record.disks) {
     text += "disk";
     for (const std::uint64_t number :
          {disk.uuid.lo, disk.uuid.hi, disk.position.epoch, disk.position.end}) {
@@ -84,43 +85,43 @@ std::string to_text(const Testimony& testimony) {
   return text;
 }
 
-Result<Testimony> parse_testimony(std::string_view text) {
-  Testimony testimony;
+Result<WitnessRecord> parse_witness_record(std::string_view text) {
+  WitnessRecord witness_record;
   std::size_t lines = 0;
   while (!text.empty()) {
     const auto end = text.find('\n');
     if (end == std::string_view::npos) return fail("its last line is not whole");
     const std::string_view line = text.substr(0, end);
-    if (lines == 0 ? line != kFirstLine : !parse_line(line, testimony)) {
+    if (lines == 0 ? line != kFirstLine : !parse_line(line, witness_record)) {
       return fail("line " + std::to_string(lines + 1) + " is none of a list of disks");
     }
     ++lines;
     text.remove_prefix(end + 1);
   }
-  if (testimony.runs.empty()) return fail("it names no run");
-  return testimony;
+  if (witness_record.runs.empty()) return fail("it names no run");
+  return witness_record;
 }
 
-Result<Testimony> DiskWitness::read() const {
-  if (!files_.read || files_.path.empty()) return Testimony();
+Result<WitnessRecord> DiskWitness::read() const {
+  if (!files_.read || files_.path.empty()) return WitnessRecord();
   const auto text = files_.read(files_.path);
   if (!text) return std::unexpected(text.error());
-  if (!*text) return Testimony();
-  auto testimony = parse_testimony(**text);
-  if (testimony) return testimony;
-  return fail(files_.path + " is damaged (" + testimony.error().message +
+  if (!*text) return WitnessRecord();
+  auto witness_record = parse_witness_record(**text);
+  if (witness_record) return witness_record;
+  return fail(files_.path + " is damaged (" + witness_record.error().message +
               "); without it an older copy of a disk is not known as one: remove it if no disk "
               "was copied or away");
 }
 
-std::optional<Testimony> DiskWitness::read_beside(const std::string& disk_path,
-                                                  const Uuid& uuid) const {
+std::optional<WitnessRecord> DiskWitness::read_beside(const std::string& disk_path,
+                                                      const Uuid& uuid) const {
   if (!files_.read || !files_.path.empty() || !has_place_beside(disk_path)) return std::nullopt;
   const auto text = files_.read(path_beside(disk_path));
   if (!text || !*text) return std::nullopt;
-  auto testimony = parse_testimony(**text);
-  if (!testimony || !testimony->position_of(uuid)) return std::nullopt;
-  return std::move(*testimony);
+  auto witness_record = parse_witness_record(**text);
+  if (!witness_record || !witness_record->position_of(uuid)) return std::nullopt;
+  return std::move(*witness_record);
 }
 
 void DiskWitness::begin(const RunHistory& runs, const std::vector<Disk>& disks) {
@@ -188,7 +189,7 @@ void DiskWitness::save() {
 
 Result<void> DiskWitness::write(const RunHistory& runs, const std::vector<Kept>& disks) const {
   if (runs.empty()) return {};
-  Testimony all{.runs = runs, .disks = {}};
+  WitnessRecord all{.runs = runs, .disks = {}};
   Result<void> result;
   for (const Kept& kept : disks) {
     all.disks.push_back(kept.disk);

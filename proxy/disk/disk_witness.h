@@ -30,16 +30,16 @@ struct WitnessedDisk {
 };
 
 // The contents of a witness' file.
-struct Testimony {
+struct WitnessRecord {
   RunHistory runs;
   std::vector<WitnessedDisk> disks;
   // Nothing: the disk is not known.
   std::optional<LogPosition> position_of(const Uuid& uuid) const;
-  friend bool operator==(const Testimony&, const Testimony&) = default;
+  friend bool operator==(const WitnessRecord&, const WitnessRecord&) = default;
 };
-std::string to_text(const Testimony& testimony);
+std::string to_text(const WitnessRecord& witness_record);
 // Errors: not written by to_text().
-Result<Testimony> parse_testimony(std::string_view text);
+Result<WitnessRecord> parse_witness_record(std::string_view text);
 
 // How the files are read and written; empty functions: there is no witness.
 struct WitnessFiles {
@@ -54,9 +54,9 @@ class DiskWitness {
   explicit DiskWitness(WitnessFiles files) : files_(std::move(files)) {}
 
   // The file for all disks; empty where there is none. Errors: it cannot be read.
-  Result<Testimony> read() const;
+  Result<WitnessRecord> read() const;
   // The file next to this disk; nothing where there is none, or one of another disk.
-  std::optional<Testimony> read_beside(const std::string& disk_path, const Uuid& uuid) const;
+  std::optional<WitnessRecord> read_beside(const std::string& disk_path, const Uuid& uuid) const;
 
   struct Disk {
     std::string path;

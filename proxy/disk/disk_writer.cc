@@ -36,7 +36,7 @@ bool DiskWriter::tick() {
   if (!state_.is_offline()) flush();
   (void)can_write();
   has_more |= reclaim();
-  (void)log_.append_buried();
+  (void)log_.append_tombstones();
   return has_more;
 }
 
@@ -49,12 +49,12 @@ bool DiskWriter::finish() {
   flush();
   // Erases reclaimed segments, which would be found again otherwise.
   free_reclaimed();
-  const bool is_remembered = log_.append_buried().has_value();
+  const bool is_remembered = log_.append_tombstones().has_value();
   if (state_.is_offline()) return is_remembered;
   const bool is_sealed = segments_.seal().has_value();
   report();
   // A failure of the last writes may have to be buried, too.
-  return is_sealed && log_.append_buried().has_value() && is_remembered;
+  return is_sealed && log_.append_tombstones().has_value() && is_remembered;
 }
 
 bool DiskWriter::hold() {
@@ -63,7 +63,7 @@ bool DiskWriter::hold() {
   }
   flush();
   free_reclaimed();
-  is_held_ = log_.append_buried().has_value() && state_.file.sync().has_value();
+  is_held_ = log_.append_tombstones().has_value() && state_.file.sync().has_value();
   return is_held_;
 }
 
@@ -108,7 +108,7 @@ bool DiskWriter::can_write() {
   return !paused_until_;
 }
 
-void DiskWriter::write(ToWrite wanted) {
+void DiskWriter::write(PendingWrite wanted) {
   if (state_.is_offline()) return give_up(wanted);
   if (wanted.turn.sequence != 0) {
     // A failed open is tried again with the records; a paused disk has its turns, too.
@@ -129,7 +129,7 @@ void DiskWriter::write(ToWrite wanted) {
   add(record, wanted);
 }
 
-void DiskWriter::add(const Record& record, const ToWrite& wanted) {
+void DiskWriter::add(const Record& record, const PendingWrite& wanted) {
   added_.push_back({*wanted.key, wanted.place, wanted.from.has_value()});
   moves_added_ += wanted.from ? 1U : 0U;
   has_large_ = has_large_ || record.fields.kind != RecordKind::kObject;
@@ -137,7 +137,7 @@ void DiskWriter::add(const Record& record, const ToWrite& wanted) {
   segments_.add(record, wanted.place);
 }
 
-bool DiskWriter::move(ToWrite& wanted) {
+bool DiskWriter::move(PendingWrite& wanted) {
   const cache::DiskPlace& from = *wanted.from;
   const auto opened =
       reader_.open({.place = from, .sequence = state_.sequence(from.segment), .key = std::nullopt});
@@ -171,7 +171,7 @@ std::expected<std::span<const std::byte>, Damage> DiskWriter::read_body(const Re
   return body_.first(static_cast<std::size_t>(bytes));
 }
 
-void DiskWriter::give_up(ToWrite& wanted) {
+void DiskWriter::give_up(PendingWrite& wanted) {
   if (!wanted.key && !state_.is_offline()) wanted.key = key_at(*wanted.from);
   // Otherwise the next lookup finds that it is not there.
   if (wanted.key) {
@@ -187,7 +187,7 @@ void DiskWriter::failed(const filter::Hash128& key, const cache::DiskPlace& plac
   const auto tombstone = state_.common->kernel.use([&](cache::Kernel& kernel) {
     return kernel.written({key, {}}, place, cache::Kernel::Write::kFailed, now());
   });
-  if (tombstone) state_.common->bury(key, tombstone);
+  if (tombstone) state_.common->add_tombstone(key, tombstone);
 }
 
 void DiskWriter::flush() {
@@ -234,7 +234,7 @@ bool DiskWriter::reclaim() {
     if (reclaimed_ || (!state_.is_offline() && !can_write())) break;
     const cache::DiskReclaim done = reclaim_step();
     if (done.state == cache::DiskReclaim::State::kNothing) break;
-    bury(done);
+    add_tombstone(done);
     waits |= put_moves(done);
     if (done.state == cache::DiskReclaim::State::kDone) {
       ENCORE_CHECK(!reclaimed_, "one segment is reclaimed at a time");
@@ -274,7 +274,7 @@ void DiskWriter::add_wanted(std::vector<cache::DiskPlace>& places) {
 
 bool DiskWriter::put_moves(const cache::DiskReclaim& step) {
   bool waits = false;
-  for (const cache::DiskMove& move : step.moves) {
+  for (const cache::DiskRelocation& move : step.moves) {
     waits |= queue_.put(move.order, {.key = std::nullopt,
                                      .place = move.to,
                                      .turn = move.turn,
@@ -285,9 +285,9 @@ bool DiskWriter::put_moves(const cache::DiskReclaim& step) {
   return waits;
 }
 
-void DiskWriter::bury(const cache::DiskReclaim& step) {
+void DiskWriter::add_tombstone(const cache::DiskReclaim& step) {
   for (const cache::DiskPlace& place : step.buried) {
-    if (const auto key = key_at(place)) state_.common->bury(*key, step.tombstone);
+    if (const auto key = key_at(place)) state_.common->add_tombstone(*key, step.tombstone);
   }
 }
 
@@ -315,7 +315,7 @@ void DiskWriter::free_reclaimed() {
     state_.set_sequence(segment, 0);
     // Tombstones are durable before the header goes: a start would find older records of their
     // keys.
-    if (!log_.append_buried() || !segments_.erase(segment)) return;
+    if (!log_.append_tombstones() || !segments_.erase(segment)) return;
   }
   state_.common->kernel.use(
       [&](cache::Kernel& kernel) { return kernel.free_segment(state_.number, segment, now()); });

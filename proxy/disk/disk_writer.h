@@ -26,7 +26,7 @@ class DiskWriter {
   // All borrowed.
   // `waiting_bytes_max`: of what waits; a sixteenth of it is written in one step, at most
   // kBatchBytes.
-  DiskWriter(DiskState& state, DiskLog& log, WriteQueue& queue, SegmentWriter::Found found,
+  DiskWriter(DiskState& state, DiskLog& log, WriteQueue& queue, SegmentWriter::FoundState found,
              std::uint64_t waiting_bytes_max = kBatchBytes * kStepsMax)
       : state_(state),
         log_(log),
@@ -66,16 +66,16 @@ class DiskWriter {
 
   // Writes records from the queue; true: there were some.
   bool drain(std::uint64_t bytes_max);
-  void write(ToWrite wanted);
+  void write(PendingWrite wanted);
   // False: it is not to be moved, or cannot be.
-  bool move(ToWrite& wanted);
+  bool move(PendingWrite& wanted);
   std::expected<std::span<const std::byte>, Damage> read_body(const RecordFront& front);
-  void add(const Record& record, const ToWrite& wanted);
+  void add(const Record& record, const PendingWrite& wanted);
   void flush();
   // Tells what the segments' writer knows.
   void report();
   void failed(const filter::Hash128& key, const cache::DiskPlace& place);
-  void give_up(ToWrite& wanted);
+  void give_up(PendingWrite& wanted);
   bool can_write();
 
   // Steps of the kernel's reclaiming; true: some of what is moved by them waits.
@@ -84,7 +84,7 @@ class DiskWriter {
   cache::DiskReclaim reclaim_step();
   // Adds the places of parts that readers want, in the segment that is the next to go.
   void add_wanted(std::vector<cache::DiskPlace>& places);
-  void bury(const cache::DiskReclaim& step);
+  void add_tombstone(const cache::DiskReclaim& step);
   // The key of a record that lies in a finished segment, by its front or the segment's footer.
   // Nothing: neither can be read.
   std::optional<filter::Hash128> key_at(const cache::DiskPlace& place);

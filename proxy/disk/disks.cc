@@ -216,9 +216,9 @@ Disks::Disks(const DisksOptions& options, std::shared_ptr<DiskCommon> common,
   common_->wanted.set_most(bytes / kWantedShare);
   // A thread that is stuck in a device may outlive the other disks.
   const std::vector<std::weak_ptr<DiskService>> all(services_.begin(), services_.end());
-  common_->bury = [all](const filter::Hash128& key, cache::DiskTombstone tombstone) {
+  common_->add_tombstone = [all](const filter::Hash128& key, cache::DiskTombstone tombstone) {
     for (const auto& each : all) {
-      if (const auto service = each.lock()) service->bury(key, tombstone);
+      if (const auto service = each.lock()) service->add_tombstone(key, tombstone);
     }
   };
   common_->version_at = [all](const cache::DiskPlace& place, const filter::Hash128& key) {
@@ -297,7 +297,7 @@ void Disks::decided(const cache::Key& key, const cache::DiskDecision& decision,
                                                          .source = std::move(source),
                                                          .from = std::nullopt});
   }
-  if (decision.tombstone) bury(key.hash, decision.tombstone);
+  if (decision.tombstone) add_tombstone(key.hash, decision.tombstone);
 }
 
 std::uint64_t Disks::new_body_number() {
@@ -311,8 +311,8 @@ void Disks::load(const cache::Key& key, const cache::DiskPlace& place,
   services_[place.disk]->load(key.hash, place, std::move(load));
 }
 
-void Disks::bury(const filter::Hash128& key, cache::DiskTombstone tombstone) {
-  if (tombstone) common_->bury(key, tombstone);
+void Disks::add_tombstone(const filter::Hash128& key, cache::DiskTombstone tombstone) {
+  if (tombstone) common_->add_tombstone(key, tombstone);
 }
 
 void Disks::purge(const std::vector<Purge>& purges,
@@ -395,10 +395,10 @@ std::vector<std::pair<std::string, int>> Disks::files() const {
   return files;
 }
 
-std::vector<Purge> Disks::take_buried() {
+std::vector<Purge> Disks::take_tombstones() {
   std::vector<Purge> buried;
   for (const auto& service : services_) {
-    std::ranges::move(service->take_buried(), std::back_inserter(buried));
+    std::ranges::move(service->take_tombstones(), std::back_inserter(buried));
     auto unwritten = std::make_shared<std::vector<Purge>>();
     const auto answers = std::make_shared<Answers>(1);
     service->take_unwritten([unwritten, answers](std::vector<Purge> purges) {

@@ -109,7 +109,7 @@ class Disks {
   // `place` is as the index has it; what is moved and not yet written is read from its old place.
   void load(const cache::Key& key, const cache::DiskPlace& place, std::unique_ptr<DiskLoad> load);
   // Durable within a second. Covers all variants of the key, as it is written.
-  void bury(const filter::Hash128& key, cache::DiskTombstone tombstone);
+  void add_tombstone(const filter::Hash128& key, cache::DiskTombstone tombstone);
   // Durable on all disks when `done` is called, on an engine's thread (on this one if they have
   // stopped). An error if a log could not be made durable: that disk has left service then, and is
   // empty at the next start if at least that could be written; else each purge is an error. The
@@ -151,7 +151,7 @@ class Disks {
   std::vector<std::pair<std::string, int>> files() const;
   // The other process has them: what it must forget because it was replaced or invalidated here
   // since they were held, or not written. Blocks for the lane that writes.
-  std::vector<Purge> take_buried();
+  std::vector<Purge> take_tombstones();
   // A purge of something unknown was noted since they were held.
   bool has_noted_purge() const { return common_->has_purge.load(); }
   // With DisksOptions::handed_over: they are this process' now. Blocks in the devices. REQUIRES:
@@ -180,11 +180,11 @@ class Disks {
 };
 
 // The size of the segments of the disk at `path`, nothing if there is none. Errors: open_file(),
-// look_at_disk().
+// read_superblock().
 Result<std::optional<std::uint64_t>> segment_bytes_of_disk(const std::string& path);
 
 // The identity seed of the disk at `path`, nothing if there is none: for a process that has none of
-// its own yet. Errors: open_file(), look_at_disk().
+// its own yet. Errors: open_file(), read_superblock().
 Result<std::optional<filter::Seed>> seed_of_disk(const std::string& path);
 
 }  // namespace encore::disk

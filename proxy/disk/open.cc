@@ -192,7 +192,7 @@ Result<std::optional<Superblock>> find_disk(File& file) {
   return seen->superblock;
 }
 
-Result<Superblock> look_at_disk(File& file) {
+Result<Superblock> read_superblock(File& file) {
   const auto found = find_disk(file);
   if (!found) return std::unexpected(found.error());
   if (!*found) return fail("disk " + file.path() + " is empty: no encore has used it yet");

@@ -27,7 +27,7 @@ struct OpenOptions {
 Result<Superblock> open_disk(File& file, const OpenOptions& options);
 
 // Reads a disk's superblock without changing it. Errors: as open_disk().
-Result<Superblock> look_at_disk(File& file);
+Result<Superblock> read_superblock(File& file);
 // The same; nothing where there is none yet.
 Result<std::optional<Superblock>> find_disk(File& file);
 

@@ -25,8 +25,9 @@ Result<void> PurgeLog::make() {
   return {};
 }
 
-Result<std::optional<PurgeLog::Found>> PurgeLog::find(std::size_t copy, std::uint64_t offset,
-                                                      std::uint64_t epoch, AlignedBuffer& memory) {
+Result<std::optional<PurgeLog::FoundFrame>> PurgeLog::find(std::size_t copy, std::uint64_t offset,
+                                                           std::uint64_t epoch,
+                                                           AlignedBuffer& memory) {
   if (offset + kPageBytes > superblock_.purge_bytes) return std::nullopt;
   const Page first(memory.first(kPageBytes));
   if (auto got = file_.read(first, place(copy, offset)); !got) {
@@ -44,11 +45,11 @@ Result<std::optional<PurgeLog::Found>> PurgeLog::find(std::size_t copy, std::uin
   }
   const auto frame = decode_frame(bytes, purge_salt(superblock_.uuid, epoch), offset);
   if (!frame) return std::nullopt;
-  return Found{*frame, bytes};
+  return FoundFrame{*frame, bytes};
 }
 
-Result<std::optional<PurgeLog::Found>> PurgeLog::find_in_either(std::uint64_t offset,
-                                                                std::uint64_t epoch) {
+Result<std::optional<PurgeLog::FoundFrame>> PurgeLog::find_in_either(std::uint64_t offset,
+                                                                     std::uint64_t epoch) {
   auto first = find(0, offset, epoch, memory_[0]);
   if (first && *first) return first;
   auto second = find(1, offset, epoch, memory_[1]);
@@ -180,7 +181,7 @@ Result<void> PurgeLog::prune(std::uint64_t sequence_min) {
 Result<void> PurgeLog::heal() {
   bool was_whole = true;
   for (std::uint64_t at = 0; at < end_;) {
-    std::array<std::optional<Found>, kCopies> found;
+    std::array<std::optional<FoundFrame>, kCopies> found;
     for (std::size_t copy = 0; copy < kCopies; ++copy) {
       // One that cannot be read is written anew, as one that is damaged.
       if (auto got = find(copy, at, epoch_, memory_[copy])) found[copy] = *got;

@@ -80,7 +80,7 @@ class PurgeLog {
   static constexpr std::size_t kCopies = 2;
   static constexpr std::size_t kMergedMax = std::size_t{1} << 20U;  // some 64 MiB while they are
 
-  struct Found {
+  struct FoundFrame {
     Frame frame;
     std::span<const std::byte> bytes;  // bytes of its pages
   };
@@ -88,9 +88,9 @@ class PurgeLog {
     return superblock_.purge_offset + copy * superblock_.purge_bytes + offset;
   }
   // The frame of `epoch` at `offset` of a copy, in `memory`. Nothing: there is none.
-  Result<std::optional<Found>> find(std::size_t copy, std::uint64_t offset, std::uint64_t epoch,
-                                    AlignedBuffer& memory);
-  Result<std::optional<Found>> find_in_either(std::uint64_t offset, std::uint64_t epoch);
+  Result<std::optional<FoundFrame>> find(std::size_t copy, std::uint64_t offset,
+                                         std::uint64_t epoch, AlignedBuffer& memory);
+  Result<std::optional<FoundFrame>> find_in_either(std::uint64_t offset, std::uint64_t epoch);
   // Visits what there is of an epoch, and how far it goes. Nothing: its snapshot is not whole.
   Result<std::optional<std::uint64_t>> walk(std::uint64_t epoch, const VisitPurge& visit);
   bool is_unwritten(std::size_t copy, std::uint64_t offset);

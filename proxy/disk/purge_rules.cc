@@ -8,7 +8,7 @@ namespace encore::disk {
 void PurgeRules::add(const Purge& purge) {
   const std::unique_lock lock(mutex_);
   if (purge.kind == PurgeKind::kKey) {
-    Buried& buried = keys_[purge.key];
+    PurgedKey& buried = keys_[purge.key];
     buried.version = std::max(buried.version, purge.version);
     buried.sequence = std::max(buried.sequence, purge.sequence);
   } else {
@@ -34,7 +34,7 @@ void PurgeRules::count() {
       std::ranges::count(rules_, PurgeKind::kBan, [](const Purge& rule) { return rule.kind; })));
 }
 
-bool PurgeRules::is_buried(const filter::Hash128& key, cache::DiskVersion version) const {
+bool PurgeRules::has_tombstone(const filter::Hash128& key, cache::DiskVersion version) const {
   if (version < all_below_) return true;
   const auto found = keys_.find(key);
   return found != keys_.end() && version < found->second.version;
@@ -43,7 +43,7 @@ bool PurgeRules::is_buried(const filter::Hash128& key, cache::DiskVersion versio
 bool PurgeRules::is_dead(const filter::Hash128& key, cache::DiskVersion version) const {
   if (size_.load() == 0) return false;
   const std::shared_lock lock(mutex_);
-  return is_buried(key, version);
+  return has_tombstone(key, version);
 }
 
 bool PurgeRules::is_dead(const RecordFront& front) const {
@@ -51,7 +51,7 @@ bool PurgeRules::is_dead(const RecordFront& front) const {
   if (size_.load() == 0 || front.fields.kind == RecordKind::kPart) return false;
   const std::shared_lock lock(mutex_);
   const cache::DiskVersion version = front.fields.version;
-  if (is_buried(front.fields.key, version)) return true;
+  if (has_tombstone(front.fields.key, version)) return true;
   // Only those that came after it.
   const auto first = std::ranges::upper_bound(rules_, version, {}, &Purge::version);
   return std::any_of(first, rules_.end(), [&](const Purge& rule) { return matches_(rule, front); });

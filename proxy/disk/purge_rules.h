@@ -43,17 +43,17 @@ class PurgeRules {
   std::size_t bans() const { return bans_.load(std::memory_order_relaxed); }
 
  private:
-  struct Buried {
+  struct PurgedKey {
     cache::DiskVersion version = 0;
     std::uint64_t sequence = 0;
   };
   void count();
-  bool is_buried(const filter::Hash128& key, cache::DiskVersion version) const;
+  bool has_tombstone(const filter::Hash128& key, cache::DiskVersion version) const;
 
   const MatchesRule matches_;
   mutable std::shared_mutex mutex_;
   std::vector<Purge> rules_;  // by version
-  std::unordered_map<filter::Hash128, Buried, HashKey> keys_;
+  std::unordered_map<filter::Hash128, PurgedKey, HashKey> keys_;
   cache::DiskVersion all_below_ = 0;  // a rule is of each key: what is older is dead
   std::atomic<std::size_t> size_ = 0;
   std::atomic<std::size_t> bans_ = 0;

@@ -53,7 +53,7 @@ void Recovery::read_headers() {
   counts_.segments = static_cast<std::uint32_t>(headers_.size());
 }
 
-SegmentWriter::Found Recovery::found() const {
+SegmentWriter::FoundState Recovery::found() const {
   // Versions that were given and never found may be above all that were seen (docs/decisions/0110).
   cache::DiskVersion version = version_max_ + kVersionsLost;
   if (has_unknown_) {

@@ -86,7 +86,7 @@ class Recovery {
   // For the writer. Its version_max is known after the first step(), and what is new gets a higher
   // one: it is far above all that was found, for a crash may have taken higher ones, or hidden them
   // for a while.
-  SegmentWriter::Found found() const;
+  SegmentWriter::FoundState found() const;
   const RecoveryCounts& counts() const { return counts_; }
 
  private:
@@ -115,7 +115,7 @@ class Recovery {
   std::vector<SegmentHeader> headers_;  // headers still to be reported, the newest last
   bool has_unknown_ = false;            // a header could not be read
   cache::DiskVersion version_max_ = 0;
-  FooterRoom room_;
+  FooterBuffer room_;
   RecoveryCounts counts_;
   std::vector<DeferredFooter> deferred_;
 };

@@ -41,12 +41,13 @@ std::expected<RecordHeader, Damage> read_header(SegmentBytes& segment, Salt salt
   return *header;
 }
 
-std::expected<KeptFront, Damage> read_front(SegmentBytes& segment, const RecordHeader& header,
-                                            Salt salt, std::uint64_t offset) {
+std::expected<OwnedRecordFront, Damage> read_front(SegmentBytes& segment,
+                                                   const RecordHeader& header, Salt salt,
+                                                   std::uint64_t offset) {
   if (!segment.has(offset, record_bytes(header.shape))) return std::unexpected(Damage::kHeader);
   const auto bytes = segment.get(offset, front_bytes(header.shape));
   if (!bytes) return std::unexpected(Damage::kRead);
-  KeptFront kept;
+  OwnedRecordFront kept;
   kept.bytes.assign(bytes->begin(), bytes->end());
   auto front = decode_front(header, kept.bytes, salt, offset);
   if (!front) return std::unexpected(front.error());
@@ -54,8 +55,8 @@ std::expected<KeptFront, Damage> read_front(SegmentBytes& segment, const RecordH
   return kept;
 }
 
-std::expected<KeptFront, Damage> read_front(SegmentBytes& segment, Salt salt,
-                                            std::uint64_t offset) {
+std::expected<OwnedRecordFront, Damage> read_front(SegmentBytes& segment, Salt salt,
+                                                   std::uint64_t offset) {
   const auto header = read_header(segment, salt, offset);
   if (!header) return std::unexpected(header.error());
   return read_front(segment, *header, salt, offset);

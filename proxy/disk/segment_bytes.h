@@ -52,23 +52,25 @@ class SegmentBytes {
 };
 
 // A front that outlives the window. Move-only: its views are of its own bytes.
-struct KeptFront {
+struct OwnedRecordFront {
   std::vector<std::byte> bytes;
   RecordFront front;
 
-  KeptFront() = default;
-  KeptFront(KeptFront&&) = default;
-  KeptFront& operator=(KeptFront&&) = default;
-  KeptFront(const KeptFront&) = delete;
-  KeptFront& operator=(const KeptFront&) = delete;
-  ~KeptFront() = default;
+  OwnedRecordFront() = default;
+  OwnedRecordFront(OwnedRecordFront&&) = default;
+  OwnedRecordFront& operator=(OwnedRecordFront&&) = default;
+  OwnedRecordFront(const OwnedRecordFront&) = delete;
+  OwnedRecordFront& operator=(const OwnedRecordFront&) = delete;
+  ~OwnedRecordFront() = default;
 };
 // The header of the record that begins at this offset, and the front that it says there is.
 std::expected<RecordHeader, Damage> read_header(SegmentBytes& segment, Salt salt,
                                                 std::uint64_t offset);
-std::expected<KeptFront, Damage> read_front(SegmentBytes& segment, const RecordHeader& header,
-                                            Salt salt, std::uint64_t offset);
-std::expected<KeptFront, Damage> read_front(SegmentBytes& segment, Salt salt, std::uint64_t offset);
+std::expected<OwnedRecordFront, Damage> read_front(SegmentBytes& segment,
+                                                   const RecordHeader& header, Salt salt,
+                                                   std::uint64_t offset);
+std::expected<OwnedRecordFront, Damage> read_front(SegmentBytes& segment, Salt salt,
+                                                   std::uint64_t offset);
 // Each block of the body that lies in the record.
 std::expected<void, Damage> check_body(SegmentBytes& segment, const RecordFront& front);
 

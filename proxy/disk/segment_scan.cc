@@ -31,8 +31,8 @@ std::optional<RecordLine> line_at(SegmentBytes& segment, const RecordHeader& hea
 }  // namespace
 
 std::optional<Footer> read_footer(File& file, const Superblock& superblock,
-                                  const SegmentHeader& header, FooterRoom* room) {
-  FooterRoom own;
+                                  const SegmentHeader& header, FooterBuffer* room) {
+  FooterBuffer own;
   if (room == nullptr) room = &own;
   const std::uint64_t size = superblock.segment_bytes;
   const std::uint64_t end = superblock.segment_offset(header.segment) + size;

@@ -17,7 +17,7 @@ namespace encore::disk {
 
 // Memory for one footer after the other: a reader that returns the lines needs no more, and leaves
 // no holes between its other allocations.
-struct FooterRoom {
+struct FooterBuffer {
   AlignedBuffer bytes;
   std::vector<RecordLine> lines;
 };
@@ -25,7 +25,7 @@ struct FooterRoom {
 // Nothing: none of this turn, damaged, or not to be read. Memory: the footer, 64 KiB at least; the
 // room's, if it is not null, whose lines go into the footer.
 std::optional<Footer> read_footer(File& file, const Superblock& superblock,
-                                  const SegmentHeader& header, FooterRoom* room = nullptr);
+                                  const SegmentHeader& header, FooterBuffer* room = nullptr);
 
 struct ScannedSegment {
   Footer footer;                       // as it would have been

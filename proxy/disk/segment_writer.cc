@@ -8,7 +8,7 @@
 
 namespace encore::disk {
 
-SegmentWriter::SegmentWriter(File& file, const Superblock& superblock, Found found)
+SegmentWriter::SegmentWriter(File& file, const Superblock& superblock, FoundState found)
     : file_(file),
       superblock_(superblock),
       sequences_(std::move(found.sequences)),

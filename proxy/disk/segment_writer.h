@@ -28,14 +28,14 @@ namespace encore::disk {
 class SegmentWriter {
  public:
   // State found on the disk, or nothing for a new one.
-  struct Found {
+  struct FoundState {
     std::vector<std::uint64_t> sequences;  // sequences of the segments' headers; 0: none
     cache::DiskVersion version_max = 0;
     // There may be another one that could not be read, of any sequence.
     bool has_unknown = false;
   };
   // `file` is borrowed.
-  SegmentWriter(File& file, const Superblock& superblock, Found found);
+  SegmentWriter(File& file, const Superblock& superblock, FoundState found);
 
   // Seals the segment before, and begins this one. The next call tries again after a failure.
   // REQUIRES: as the kernel gives it: each sequence is higher than all before.

@@ -6,7 +6,7 @@
 
 namespace encore::disk {
 
-bool WriteQueue::put(std::uint64_t order, ToWrite wanted) {
+bool WriteQueue::put(std::uint64_t order, PendingWrite wanted) {
   std::unique_ptr<RecordSource> given_up;
   const MutexLock lock(mutex_);
   if (wanted.source != nullptr) {
@@ -24,22 +24,22 @@ bool WriteQueue::put(std::uint64_t order, ToWrite wanted) {
   return is_worth_it && waiting_.begin()->first == next_ && !std::exchange(is_taken_, true);
 }
 
-std::optional<ToWrite> WriteQueue::take() {
+std::optional<PendingWrite> WriteQueue::take() {
   const MutexLock lock(mutex_);
   is_taken_ = !waiting_.empty() && waiting_.begin()->first == next_;
   return is_taken_ ? take_first() : std::nullopt;
 }
 
-std::optional<ToWrite> WriteQueue::take_any() {
+std::optional<PendingWrite> WriteQueue::take_any() {
   const MutexLock lock(mutex_);
   return waiting_.empty() ? std::nullopt : take_first();
 }
 
-std::optional<ToWrite> WriteQueue::take_first() {
+std::optional<PendingWrite> WriteQueue::take_first() {
   const auto first = waiting_.begin();
   ENCORE_CHECK(first->first >= next_, "places are written in their order");
   next_ = first->first + 1;
-  ToWrite next = std::move(first->second);
+  PendingWrite next = std::move(first->second);
   waiting_.erase(first);
   if (next.source != nullptr) {
     ENCORE_CHECK(bytes_.load() >= next.place.bytes, "the bytes of a source were counted");

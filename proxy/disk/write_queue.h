@@ -25,7 +25,7 @@ class RecordSource {
   virtual bool is_urgent() const { return false; }
 };
 
-struct ToWrite {
+struct PendingWrite {
   std::optional<filter::Hash128> key{};  // for a moved record it is known once it was read
   cache::DiskPlace place{};
   cache::SegmentTurn turn{};
@@ -44,21 +44,21 @@ class WriteQueue {
 
   // `order`: DiskDecision::order; each comes once. True: take() has to be called until it returns
   // nothing, and no caller does so yet. Other records wait for a take() by the clock.
-  bool put(std::uint64_t order, ToWrite wanted) ENCORE_EXCLUDES(mutex_);
+  bool put(std::uint64_t order, PendingWrite wanted) ENCORE_EXCLUDES(mutex_);
   // The next one; nothing: it has not come yet.
-  std::optional<ToWrite> take() ENCORE_EXCLUDES(mutex_);
+  std::optional<PendingWrite> take() ENCORE_EXCLUDES(mutex_);
   // The same, but for those that have not come and never will.
-  std::optional<ToWrite> take_any() ENCORE_EXCLUDES(mutex_);
+  std::optional<PendingWrite> take_any() ENCORE_EXCLUDES(mutex_);
 
   // Bytes of the sources.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   bool is_full() const { return bytes() >= bytes_max_; }
 
  private:
-  std::optional<ToWrite> take_first() ENCORE_REQUIRES(mutex_);
+  std::optional<PendingWrite> take_first() ENCORE_REQUIRES(mutex_);
 
   // With a turn one segment less is free: another has to be reclaimed before this one is full.
-  static bool is_urgent(const ToWrite& wanted) {
+  static bool is_urgent(const PendingWrite& wanted) {
     return wanted.from || wanted.turn.sequence != 0 ||
            (wanted.source != nullptr && wanted.source->is_urgent());
   }
@@ -67,7 +67,7 @@ class WriteQueue {
   const std::uint64_t batch_bytes_;
   std::atomic<std::uint64_t> bytes_ = 0;  // changed under the mutex
   Mutex mutex_;
-  std::map<std::uint64_t, ToWrite> waiting_ ENCORE_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, PendingWrite> waiting_ ENCORE_GUARDED_BY(mutex_);
   std::uint64_t next_ ENCORE_GUARDED_BY(mutex_) = 1;
   bool is_taken_ ENCORE_GUARDED_BY(mutex_) = false;
   std::uint64_t urgent_ ENCORE_GUARDED_BY(mutex_) = 0;  // number of waiting ones

@@ -15,7 +15,7 @@
 #include "proxy/net/loop.h"
 #include "proxy/request/request_context.h"
 #include "proxy/request/request_view.h"
-#include "proxy/transfer/latest_moment.h"
+#include "proxy/transfer/lamport_clock.h"
 
 namespace encore::server {
 
@@ -24,7 +24,7 @@ class CacheLookup {
   // All are borrowed. The kernel need not be there before the first lookup; `runtime` is the
   // worker's present one.
   CacheLookup(net::Loop& loop, const std::unique_ptr<cache::Kernel>& kernel,
-              const LatestMoment& latest, const std::shared_ptr<const Runtime>& runtime)
+              const LamportClock& latest, const std::shared_ptr<const Runtime>& runtime)
       : loop_(loop), kernel_(kernel), latest_(latest), runtime_(runtime) {}
 
   // A request, as far as a lookup needs it. All is borrowed.
@@ -56,7 +56,7 @@ class CacheLookup {
 
   net::Loop& loop_;
   const std::unique_ptr<cache::Kernel>& kernel_;
-  const LatestMoment& latest_;
+  const LamportClock& latest_;
   const std::shared_ptr<const Runtime>& runtime_;
   VariantHints hints_;
 };

@@ -17,7 +17,7 @@
 #include "base/time.h"
 #include "proxy/exchange/body_reader.h"
 #include "proxy/observe/outcome.h"
-#include "proxy/transfer/switched.h"
+#include "proxy/transfer/switched_connection.h"
 
 namespace encore::server {
 
@@ -86,7 +86,7 @@ class ClientStream {
 
   // In place of begin() and end(), and the last call like that one: the connection goes over to
   // another protocol and is the origin's from here on. REQUIRES: the request asked for that.
-  virtual void switch_protocol(Switched switched) = 0;
+  virtual void switch_protocol(SwitchedConnection switched) = 0;
 
   // The exchange takes more of the request's content now: it comes, from the loop.
   virtual void want_content() = 0;

@@ -11,7 +11,7 @@
 namespace encore::server {
 namespace {
 
-using Then = coding::Encoder::Then;
+using InputAction = coding::Encoder::InputAction;
 
 // A piece behind which so long nothing follows is worth a flush, which costs some bytes.
 constexpr Nanoseconds kFlushAfter = std::chrono::milliseconds(5);
@@ -55,7 +55,7 @@ bool CodedBody::code(std::size_t& budget) {
       is_due_ = false;
       unflushed_ = true;
       const auto* const bytes = static_cast<const std::byte*>(parts[0].iov_base);
-      const bool going_on = encode({bytes, parts[0].iov_len}, Then::kMore, used);
+      const bool going_on = encode({bytes, parts[0].iov_len}, InputAction::kMore, used);
       source_.advance(used);
       ENCORE_CHECK(used <= budget, "no body codes more than its share of a turn");
       budget -= used;
@@ -66,7 +66,7 @@ bool CodedBody::code(std::size_t& budget) {
       return false;
     case BodyReader::State::kEnd:
       later_.cancel();
-      if (encode({}, Then::kEnd, used)) made_.body->complete();
+      if (encode({}, InputAction::kEnd, used)) made_.body->complete();
       return false;
     case BodyReader::State::kBroken:
       break;
@@ -88,13 +88,13 @@ void CodedBody::wait() {
 // Once begun it ends before anything else is given.
 bool CodedBody::flush() {
   std::size_t used = 0;
-  is_flushing_ = !encode({}, Then::kFlush, used);
+  is_flushing_ = !encode({}, InputAction::kFlush, used);
   if (!is_flushing_) unflushed_ = is_due_ = false;
   return !is_flushing_;
 }
 
 // False where not all of it is done: it goes on when there is memory, or never.
-bool CodedBody::encode(std::span<const std::byte> in, Then then, std::size_t& used) {
+bool CodedBody::encode(std::span<const std::byte> in, InputAction then, std::size_t& used) {
   while (true) {
     const std::span<std::byte> room = made_.body->writable(kRoomBytes);
     if (room.empty()) {

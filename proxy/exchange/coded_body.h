@@ -58,7 +58,7 @@ class CodedBody {
 
  private:
   bool code(std::size_t& budget);
-  bool encode(std::span<const std::byte> in, coding::Encoder::Then then, std::size_t& used);
+  bool encode(std::span<const std::byte> in, coding::Encoder::InputAction then, std::size_t& used);
   void wait();
   bool flush();
   void retry();

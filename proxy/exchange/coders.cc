@@ -13,7 +13,7 @@ namespace encore::server {
 namespace {
 
 using coding::Coding;
-using Then = coding::Encoder::Then;
+using InputAction = coding::Encoder::InputAction;
 
 struct Counters {
   Counter& responses;
@@ -64,9 +64,9 @@ std::optional<std::string> Coders::code(const Compression& compression, Coding c
   while (true) {
     const std::size_t before = coded.size();
     coded.resize(before + kStep);
-    const auto step =
-        made->encoder->encode(std::as_bytes(std::span(content.substr(used))),
-                              std::as_writable_bytes(std::span(coded).subspan(before)), Then::kEnd);
+    const auto step = made->encoder->encode(
+        std::as_bytes(std::span(content.substr(used))),
+        std::as_writable_bytes(std::span(coded).subspan(before)), InputAction::kEnd);
     used += step.used;
     coded.resize(before + step.made);
     if (step.is_broken) return std::nullopt;
@@ -76,11 +76,12 @@ std::optional<std::string> Coders::code(const Compression& compression, Coding c
   return coded;
 }
 
-std::unique_ptr<CodedBody> Coders::begin(const Compression& compression, const Wish& wish,
+std::unique_ptr<CodedBody> Coders::begin(const Compression& compression,
+                                         const CodingRequest& request,
                                          std::function<void()> on_more) {
-  auto made = make_encoder(compression, wish.coding);
+  auto made = make_encoder(compression, request.coding);
   if (!made) return nullptr;
-  const bool kept = wish.keep == CodedBody::Keep::kAll;
+  const bool kept = request.keep == CodedBody::Keep::kAll;
   auto body = parts_.store->make_body(
       {.length = {}, .use = kept ? store::BodyUse::kStored : store::BodyUse::kTransfer});
   if (!body) return nullptr;
@@ -88,8 +89,8 @@ std::unique_ptr<CodedBody> Coders::begin(const Compression& compression, const W
                                      CodedBody::Made{.encoder = std::move(made->encoder),
                                                      .memory = std::move(made->memory),
                                                      .body = std::move(*body),
-                                                     .flush = wish.flush,
-                                                     .keep = wish.keep},
+                                                     .flush = request.flush,
+                                                     .keep = request.keep},
                                      std::move(on_more));
 }
 

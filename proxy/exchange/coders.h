@@ -41,12 +41,12 @@ class Coders {
                                   std::string_view content);
   // Content that comes piece by piece; null where there is no memory. `keep`: the form will be kept
   // with an object.
-  struct Wish {
+  struct CodingRequest {
     coding::Coding coding = coding::Coding::kGzip;
     CodedBody::Flush flush = CodedBody::Flush::kSoon;
     CodedBody::Keep keep = CodedBody::Keep::kNothing;
   };
-  std::unique_ptr<CodedBody> begin(const Compression& compression, const Wish& wish,
+  std::unique_ptr<CodedBody> begin(const Compression& compression, const CodingRequest& request,
                                    std::function<void()> on_more);
 
   // Keeps the form of a stored object with it, where there is room for it. The body is complete,

@@ -20,23 +20,23 @@ bool is_get(const RequestContext& request) { return request.head.method == http:
 
 }  // namespace
 
-bool is_circle(const RequestContext& request) {
+bool is_forwarding_loop(const RequestContext& request) {
   return http::via_has(request.head.fields, request.runtime->pseudonym);
 }
 
-std::optional<LocalAnswer> answer_locally(const RequestContext& request) {
+std::optional<LocalResponse> answer_locally(const RequestContext& request) {
   const http::RequestHead& head = request.head;
   // First, so that a circle ends with its first round, whatever else would be said.
-  if (is_circle(request)) {
-    return LocalAnswer{508, Outcome::kLoop, "loop"};
+  if (is_forwarding_loop(request)) {
+    return LocalResponse{508, Outcome::kLoop, "loop"};
   }
   // RFC 9110 10.1.1: the client learns that nobody meets what it expects.
   if (http::expectation(head) == http::Expectation::kUnknown) {
-    return LocalAnswer{417, Outcome::kBadRequest, "unknown-expectation"};
+    return LocalResponse{417, Outcome::kBadRequest, "unknown-expectation"};
   }
   if (request.rule != nullptr && request.rule->answer()) {
     const RuleAnswer& by_rule = *request.rule->answer();
-    LocalAnswer answer{by_rule.status, Outcome::kDenied, request.rule->detail()};
+    LocalResponse answer{by_rule.status, Outcome::kDenied, request.rule->detail()};
     if (by_rule.is_refusal) return answer;
     answer.outcome = Outcome::kRule;
     answer.content = &by_rule;
@@ -44,25 +44,25 @@ std::optional<LocalAnswer> answer_locally(const RequestContext& request) {
   }
   if (request.rule != nullptr && request.rule->rewrites_path() && request.has_uri() &&
       request.rule->rewritten(request.path_text()).empty()) {
-    return LocalAnswer{414, Outcome::kBadRequest, "rewritten-path-too-long"};
+    return LocalResponse{414, Outcome::kBadRequest, "rewritten-path-too-long"};
   }
   const config::Limits& limits = request.runtime->config.limits;
   if (limits.request_body_bytes != 0 && request.framing.kind == http::BodyKind::kLength &&
       request.framing.length > limits.request_body_bytes) {
-    return LocalAnswer{413, Outcome::kBadRequest, "request-body-too-large"};
+    return LocalResponse{413, Outcome::kBadRequest, "request-body-too-large"};
   }
   // A plain hit does not come here: its object was allowed to be requested.
   if (request.is_forward() && request.target.form == http::TargetForm::kAbsolute &&
       !request.runtime->destinations.is_safe_port(request.target.port())) {
-    return LocalAnswer{403, Outcome::kDenied, "unsafe-port"};
+    return LocalResponse{403, Outcome::kDenied, "unsafe-port"};
   }
   // RFC 9110 9.3.8: TRACE would show what proxies in front of us added; we do not forward it.
-  if (head.method == http::Method::kTrace) return LocalAnswer{405, Outcome::kMethod, "trace"};
+  if (head.method == http::Method::kTrace) return LocalResponse{405, Outcome::kMethod, "trace"};
   // RFC 9110 7.6.2: at 0 the recipient answers itself.
   std::uint64_t hops = 1;
   if (head.method == http::Method::kOptions &&
       http::parse_decimal(head.fields.value(FieldId::kMaxForwards), hops) && hops == 0) {
-    return LocalAnswer{204, Outcome::kMethod, "max-forwards"};
+    return LocalResponse{204, Outcome::kMethod, "max-forwards"};
   }
   return std::nullopt;
 }
@@ -73,15 +73,16 @@ bool has_content(const RequestContext& request) {
   return framing.kind != http::BodyKind::kNone;
 }
 
-RoadTaken choose_road(const RequestContext& request) {
+PathDecision choose_path(const RequestContext& request) {
   const bool readable = is_get(request) || request.head.method == http::Method::kHead;
-  if (!readable) return {Road::kOrigin, http::Forwarded::kMethod};
+  if (!readable) return {RequestPath::kOrigin, http::Forwarded::kMethod};
   // Preconditions are the origin's to evaluate (RFC 9111 4.3.2).
   const bool precondition =
       request.head.fields.has_any({FieldId::kIfMatch, FieldId::kIfUnmodifiedSince});
   if (request.is_cacheable() && !has_content(request) && !precondition) return {};
-  if (request.directives.only_if_cached) return {.road = Road::kOnlyIfCached};
-  return {Road::kOrigin, precondition ? http::Forwarded::kRequest : http::Forwarded::kBypass};
+  if (request.directives.only_if_cached) return {.path = RequestPath::kOnlyIfCached};
+  return {RequestPath::kOrigin,
+          precondition ? http::Forwarded::kRequest : http::Forwarded::kBypass};
 }
 
 // The whole object is requested if it will be stored; otherwise the request goes unchanged. The
@@ -93,11 +94,11 @@ bool depends_on_admission(const RequestContext& request, bool uncacheable) {
          request.runtime->config.cache.cache_status_admission;
 }
 
-AskedFor asked_for(const RequestContext& request, const MissFacts& facts) {
-  if (!is_get(request)) return AskedFor::kAsItIs;
-  if (!request.head.fields.has_any(kConditionalFields)) return AskedFor::kWhole;
+OriginRequestForm origin_request_form(const RequestContext& request, const MissFacts& facts) {
+  if (!is_get(request)) return OriginRequestForm::kAsItIs;
+  if (!request.head.fields.has_any(kConditionalFields)) return OriginRequestForm::kWhole;
   const bool shaped = depends_on_admission(request, facts.uncacheable) && facts.admitted;
-  return shaped ? AskedFor::kWhole : AskedFor::kAsItIs;
+  return shaped ? OriginRequestForm::kWhole : OriginRequestForm::kAsItIs;
 }
 
 http::Forwarded forwarded_for(http::ForwardCause cause) {

@@ -19,10 +19,10 @@
 namespace encore::server {
 
 // True if the request has passed this proxy before (RFC 9110 7.6.3).
-bool is_circle(const RequestContext& request);
+bool is_forwarding_loop(const RequestContext& request);
 
 // An answer that needs neither cache nor origin.
-struct LocalAnswer {
+struct LocalResponse {
   int status = 0;
   Outcome outcome = Outcome::kBadRequest;
   std::string_view detail;              // for Cache-Status, and for people
@@ -30,24 +30,24 @@ struct LocalAnswer {
 };
 // Nothing: the request goes on. A 204 is the answer to an OPTIONS that goes no further (RFC 9110
 // 7.6.2); all else are refusals.
-std::optional<LocalAnswer> answer_locally(const RequestContext& request);
+std::optional<LocalResponse> answer_locally(const RequestContext& request);
 
 // True if the request brings content that is still to come.
 bool has_content(const RequestContext& request);
 
-enum class Road : std::uint8_t {
+enum class RequestPath : std::uint8_t {
   kCache,         // stored objects are checked first
   kOrigin,        // not for the cache: it goes to the origin as it is
   kOnlyIfCached,  // not for the cache, and the client wants nothing else: 504
 };
-struct RoadTaken {
-  Road road = Road::kCache;
+struct PathDecision {
+  RequestPath path = RequestPath::kCache;
   http::Forwarded forwarded = http::Forwarded::kNo;  // with kOrigin
 };
-RoadTaken choose_road(const RequestContext& request);
+PathDecision choose_path(const RequestContext& request);
 
 // Form of the request to the origin if no stored object will do.
-enum class AskedFor : std::uint8_t {
+enum class OriginRequestForm : std::uint8_t {
   kAsItIs,  // the request with its conditions and its range
   kWhole,   // the whole object, without them; the client's are answered here
 };
@@ -57,7 +57,7 @@ struct MissFacts {
 };
 // True if the fact `admitted` makes a difference: else the kernel need not be asked.
 bool depends_on_admission(const RequestContext& request, bool uncacheable);
-AskedFor asked_for(const RequestContext& request, const MissFacts& facts);
+OriginRequestForm origin_request_form(const RequestContext& request, const MissFacts& facts);
 
 // Returns the reason in Cache-Status for a request that goes forward although something is stored.
 http::Forwarded forwarded_for(http::ForwardCause cause);

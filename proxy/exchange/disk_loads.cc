@@ -39,7 +39,7 @@ class DiskLoads::Load final : public disk::DiskLoad {
   }
 
   std::span<std::byte> body_room(std::uint64_t record_bytes) override {
-    BodyRoom room = make_body_room(store_, record_bytes);
+    BodyBuffer room = make_body_room(store_, record_bytes);
     room_ = std::move(room.body);
     return room.bytes;
   }
@@ -156,7 +156,7 @@ bool DiskLoads::is_whole(const Waiting& waiting, const LargeBody& body) {
   if (why == cache::PartMissing::kAbsent) {
     const cache::DiskTombstone tombstone =
         parts_.kernel->lost({waiting.hash, waiting.key}, waiting.where.place, parts_.loop.now());
-    if (tombstone) parts_.disks->bury(waiting.hash, tombstone);
+    if (tombstone) parts_.disks->add_tombstone(waiting.hash, tombstone);
   }
   return !why;
 }

@@ -77,7 +77,7 @@ class DiskLoads {
     std::uint64_t number = 0;  // the load's
     std::string key;
     filter::Hash128 hash{};
-    DiskFind where;
+    DiskLookup where;
     MonotonicTime fresh_until{};
     std::uint64_t invalidations_seen = 0;  // as it began
     std::vector<LoadReader*> readers;

@@ -57,7 +57,7 @@ Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
       steps_(*request_),
       load_(services.loads, *this, *request_),
       permission_(services.rechecks),
-      asking_(services.inflight, *request_, *this),
+      subscription_(services.inflight, *request_, *this),
       next_turn_(services.loop, [this] { on_transfer(); }),
       upload_(*request_, services.loop.now()),
       coding_(services.coders, *request_),
@@ -72,13 +72,13 @@ Exchange::Exchange(const ExchangeServices& services, ClientStream& client,
 
 Exchange::~Exchange() {
   load_.leave();
-  asking_.leave();
+  subscription_.leave();
 }
 
 // --- Deciding ---------------------------------------------------------------------------------
 
 void Exchange::start() {
-  const PanicNote note(steps_.doing());
+  const PanicNote note(steps_.activity());
   ENCORE_CHECK(steps_.is_at(Step::kBegun), "an exchange is started once");
   if (const auto here = answer_locally(*request_)) {
     answer(*here);
@@ -93,16 +93,16 @@ void Exchange::start() {
                                  services_.loop.http_date(), cache_status_));
     return;
   }
-  const RoadTaken taken = choose_road(*request_);
-  switch (taken.road) {
-    case Road::kOnlyIfCached:
+  const PathDecision taken = choose_path(*request_);
+  switch (taken.path) {
+    case RequestPath::kOnlyIfCached:
       fail({.status = 504, .outcome = Outcome::kOnlyIfCached, .detail = "only-if-cached"});
       return;
-    case Road::kOrigin:
+    case RequestPath::kOrigin:
       cache_status_.forwarded = taken.forwarded;
       ask({});
       return;
-    case Road::kCache:
+    case RequestPath::kCache:
       if (!is_get(*request_) && !found_.object && !found_.disk) {
         found_ = services_.cache.lookup(*request_);
       }
@@ -111,7 +111,7 @@ void Exchange::start() {
   }
 }
 
-void Exchange::answer(const LocalAnswer& answer) {
+void Exchange::answer(const LocalResponse& answer) {
   if (answer.content != nullptr) {
     respond_own(rule_answer(answer, *request_, services_.loop.http_date(), cache_status_));
     return;
@@ -137,7 +137,7 @@ void Exchange::look_at_found() {
     load_.begin(found_, services_.loop.now());
     return;
   }
-  if (found_.object && !may_be_asked_for(*request_, *found_.object)) found_ = {};
+  if (found_.object && !may_be_rechecked(*request_, *found_.object)) found_ = {};
   if (!found_.object) {
     steps_.go(Step::kAbsent);
     ask_for_absent();
@@ -148,7 +148,7 @@ void Exchange::look_at_found() {
 }
 
 void Exchange::on_loaded(store::ObjectRef object) {
-  const PanicNote note(steps_.doing());
+  const PanicNote note(steps_.activity());
   ENCORE_CHECK(steps_.is_at(Step::kLoad), "who waits for a record is told of it");
   load_.end();
   services_.cache.catch_up();
@@ -196,7 +196,7 @@ void Exchange::decide_stored() {
       return;
     case http::Reuse::kMustValidate:
       cache_status_.forwarded = forwarded_for(decision.cause);
-      ask({.what = AskedFor::kWhole,
+      ask({.what = OriginRequestForm::kWhole,
            .validates = found_.object,
            .sharing = Ask::Sharing::kWhereAllowed});
       return;
@@ -212,12 +212,12 @@ bool Exchange::ask_permission() {
   }
   steps_.go(Step::kAsk);
   auto transfer =
-      make_recycled<Transfer>(services_.home, request_->hash, nullptr, asking_.asked_by());
+      make_recycled<Transfer>(services_.home, request_->hash, nullptr, subscription_.requester());
   steps_.go(Step::kWait);
   permission_.ask();
-  asking_.lead(transfer);
+  subscription_.lead(transfer);
   services_.stats.rechecks.add();
-  services_.origins.ask_origin(std::move(transfer), RequestContext::permission_for(request_), {});
+  services_.origins.start_fetch(std::move(transfer), RequestContext::permission_for(request_), {});
   return true;
 }
 
@@ -233,33 +233,34 @@ void Exchange::ask_for_absent() {
   }
   const MonotonicTime now = services_.loop.now();
   MissFacts facts;
-  facts.uncacheable = services_.inflight.are_ranges_alone(request_->hash, now) ||
-                      services_.inflight.unshared(request_->hash, asking_.asked_by().credentials,
-                                                  now) == Inflight::Unshared::kUncacheable;
+  facts.uncacheable =
+      services_.inflight.are_ranges_alone(request_->hash, now) ||
+      services_.inflight.unshared(request_->hash, subscription_.requester().credentials, now) ==
+          Inflight::Unshared::kUncacheable;
   facts.admitted = depends_on_admission(*request_, facts.uncacheable) &&
                    services_.kernel->would_admit({request_->hash, request_->key}, now, 0,
-                                                 request_->treatment->admission);
-  ask({.what = asked_for(*request_, facts), .sharing = Ask::Sharing::kWhereAllowed});
+                                                 request_->request_policy->admission);
+  ask({.what = origin_request_form(*request_, facts), .sharing = Ask::Sharing::kWhereAllowed});
 }
 
 // --- Taking what came -------------------------------------------------------------------------
 
 void Exchange::on_transfer() {
-  const PanicNote note(steps_.doing());
+  const PanicNote note(steps_.activity());
   if (steps_.is_at(Step::kEnded)) return;
-  if (is_cut() && !left_behind_.is_alone()) {
-    left_behind_.leave();
+  if (is_cut() && !detachment_.is_alone()) {
+    detachment_.leave();
     return;
   }
   if (steps_.is_at(Step::kRespond)) {
     if (!rest_.has_begun()) {
       pump();
-    } else if (!rest_.goes_on(asking_.transfer().get(), upload_, services_.loop.now())) {
+    } else if (!rest_.goes_on(subscription_.transfer().get(), upload_, services_.loop.now())) {
       finish(ClientStream::End::kDone);
     }
     return;
   }
-  Transfer* const transfer = asking_.transfer().get();
+  Transfer* const transfer = subscription_.transfer().get();
   if (transfer == nullptr) return;
   const TransferPhase phase = transfer->phase();
   services_.cache.catch_up();
@@ -284,13 +285,13 @@ void Exchange::on_transfer() {
       // The record is made by who has the connection from here on.
       next_turn_.cancel();
       steps_.go(Step::kEnded);
-      Switched switched = transfer->take_switched();
+      SwitchedConnection switched = transfer->take_switched();
       if (request_->rule != nullptr) {
         switched.head.resize(switched.head.size() - 2);  // its empty line comes behind
         request_->rule->response_edits().apply(switched.head);
         switched.head += "\r\n";
       }
-      asking_.leave();
+      subscription_.leave();
       client_.switch_protocol(std::move(switched));
       return;
     }
@@ -299,11 +300,12 @@ void Exchange::on_transfer() {
 
 // The stored response was confirmed, or may be served although it could not be.
 void Exchange::respond_validated() {
-  const Validated& validated = asking_.transfer()->validated();
-  const bool has_joined = asking_.has_joined();
+  const Validated& validated = subscription_.transfer()->validated();
+  const bool has_joined = subscription_.has_joined();
   if (has_joined) {
-    const Take take = may_take(validated, found_, asking_.asker(variants_, services_.loop.now()));
-    if (take != Take::kYes) {
+    const ShareDecision take =
+        may_take(validated, found_, subscription_.asker(variants_, services_.loop.now()));
+    if (take != ShareDecision::kYes) {
       ask_again(take);
       return;
     }
@@ -327,14 +329,14 @@ void Exchange::respond_validated() {
   record_.detail = failure_detail_;
   const store::ObjectRef object = validated.object;
   unstored_ = validated.unstored;
-  asking_.leave();
+  subscription_.leave();
   respond_stored(object, stale ? Outcome::kStale : Outcome::kRevalidated);
 }
 
 // --- The end ----------------------------------------------------------------------------------
 
 void Exchange::on_gone(const ClientGone& why) {
-  const PanicNote note(steps_.doing());
+  const PanicNote note(steps_.activity());
   if (record_.outcome == Outcome::kInternal || steps_.is_at(Step::kRespond)) {
     record_.outcome = why.outcome;
     record_.detail = why.detail;
@@ -344,7 +346,7 @@ void Exchange::on_gone(const ClientGone& why) {
 }
 
 void Exchange::cut() {
-  const PanicNote note(steps_.doing());
+  const PanicNote note(steps_.activity());
   services_.stats.slow_readers_cut.add();
   record_.outcome = Outcome::kSlowReader;
   record_.detail = {};
@@ -352,13 +354,13 @@ void Exchange::cut() {
 }
 
 bool Exchange::is_origin_active() const {
-  return steps_.is_at(Step::kWait) && upload_.is_done() && !asking_.waits_for_store() &&
-         asking_.transfer() != nullptr && !asking_.transfer()->is_quiet();
+  return steps_.is_at(Step::kWait) && upload_.is_done() && !subscription_.waits_for_store() &&
+         subscription_.transfer() != nullptr && !subscription_.transfer()->is_quiet();
 }
 
 void Exchange::check_timeouts(MonotonicTime now) {
-  const PanicNote note(steps_.doing());
-  if (load_.loses_patience(now)) {
+  const PanicNote note(steps_.activity());
+  if (load_.has_timed_out(now)) {
     load_.leave();
     found_ = {};
     may_look_again_ = false;
@@ -366,7 +368,7 @@ void Exchange::check_timeouts(MonotonicTime now) {
     return;
   }
   if (rest_.has_begun() && steps_.is_at(Step::kRespond)) {
-    if (content_wish() != Wish::kNow) {
+    if (content_demand() != ContentDemand::kNow) {
       upload_.look_aside();
     } else if (upload_.look(now) != Upload::Pace::kGood) {
       refuse_content(408, "request-timeout");
@@ -374,14 +376,14 @@ void Exchange::check_timeouts(MonotonicTime now) {
     return;
   }
   if (!steps_.is_at(Step::kWait)) return;
-  if (range_wait_.loses_patience(request_->runtime->config.timeouts.collapse, now)) {
+  if (range_wait_.has_timed_out(request_->runtime->config.timeouts.collapse, now)) {
     respond_shared();
     return;
   }
-  if (!upload_.is_done() && content_wish() == Wish::kNow) {
+  if (!upload_.is_done() && content_demand() == ContentDemand::kNow) {
     const Upload::Pace pace = upload_.look(now);
     if (pace != Upload::Pace::kGood) {
-      asking_.leave();
+      subscription_.leave();
       fail({.status = 408,
             .outcome = Outcome::kBadRequest,
             .detail = pace == Upload::Pace::kSilent ? "request-timeout" : "request-too-slow"});
@@ -390,7 +392,7 @@ void Exchange::check_timeouts(MonotonicTime now) {
   } else {
     upload_.look_aside();
   }
-  if (asking_.has_waited_long_enough(now)) ask_again(asking_.give_up());
+  if (subscription_.has_waited_long_enough(now)) ask_again(subscription_.give_up());
 }
 
 // The last but the call of client_.end(): nobody else's time is taken.
@@ -402,7 +404,7 @@ void Exchange::finish(std::optional<ClientStream::End> how) {
     record_.connection = ClientConnectionEnd::kKept;
   }
   if (response_ != nullptr) {
-    settle_outcome(*response_, {asking_.is_asker(), left_behind_.is_alone()}, record_);
+    settle_outcome(*response_, {subscription_.is_asker(), detachment_.is_alone()}, record_);
   }
   load_.leave();
   steps_.go(Step::kEnded);
@@ -414,9 +416,9 @@ void Exchange::finish(std::optional<ClientStream::End> how) {
   record_.body_bytes = std::min(record_.body_bytes, record_.sent_bytes);
   record_.taken_bytes = upload_.bytes();
   record_.response_fields = response_fields_;
-  tell_request(*request_, record_);
+  record_request(*request_, record_);
   services_.log.record(record_, {*request_, response_.get(), content_.reader().held()});
-  asking_.leave();
+  subscription_.leave();
   if (how) client_.end(*how);
 }
 

@@ -16,7 +16,8 @@
 #include "base/check.h"
 #include "base/time.h"
 #include "cache/kernel.h"
-#include "proxy/exchange/asking.h"
+#include "proxy/exchange/authorization_cache.h"
+#include "proxy/exchange/authorization_recheck.h"
 #include "proxy/exchange/cache_lookup.h"
 #include "proxy/exchange/client_stream.h"
 #include "proxy/exchange/coders.h"
@@ -24,17 +25,16 @@
 #include "proxy/exchange/decide.h"
 #include "proxy/exchange/disk_loads.h"
 #include "proxy/exchange/load_wait.h"
-#include "proxy/exchange/own_answer.h"
-#include "proxy/exchange/permission.h"
-#include "proxy/exchange/purge_wish.h"
+#include "proxy/exchange/purge_request.h"
 #include "proxy/exchange/range_wait.h"
-#include "proxy/exchange/rechecks.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/exchange/response_coding.h"
 #include "proxy/exchange/response_content.h"
 #include "proxy/exchange/response_plan.h"
 #include "proxy/exchange/sharing.h"
 #include "proxy/exchange/step_walk.h"
+#include "proxy/exchange/synthetic_response.h"
+#include "proxy/exchange/transfer_subscription.h"
 #include "proxy/exchange/upload.h"
 #include "proxy/http/cache_status.h"
 #include "proxy/http/continuation.h"
@@ -45,14 +45,14 @@
 #include "proxy/request/request_context.h"
 #include "proxy/request/request_view.h"
 #include "proxy/transfer/inflight.h"
-#include "proxy/transfer/standstill.h"
+#include "proxy/transfer/stall_detector.h"
 #include "proxy/transfer/transfer.h"
 
 namespace encore::server {
 
 // The order to an origin, in addition to the request itself.
-struct OriginAsk {
-  AskedFor what = AskedFor::kWhole;
+struct OriginFetchOptions {
+  OriginRequestForm what = OriginRequestForm::kWhole;
   enum class Table : std::uint8_t { kNotIn, kIn } table = Table::kNotIn;  // kIn: others may join it
   enum class For : std::uint8_t { kAsker, kNobody } whom = For::kAsker;   // kNobody: background
   enum class Content : std::uint8_t { kNone, kComes } content = Content::kNone;  // the request's
@@ -63,13 +63,14 @@ struct OriginAsk {
 };
 
 // Sends requests to origins. The answer comes through the transfer, from the loop.
-class OriginAsker {
+class OriginFetcher {
  public:
-  virtual void ask_origin(std::shared_ptr<Transfer> transfer,
-                          std::shared_ptr<const RequestContext> request, OriginAsk ask) = 0;
+  virtual void start_fetch(std::shared_ptr<Transfer> transfer,
+                           std::shared_ptr<const RequestContext> request,
+                           OriginFetchOptions ask) = 0;
 
  protected:
-  ~OriginAsker() = default;
+  ~OriginFetcher() = default;
 };
 
 // Services of their worker that exchanges use. All are borrowed and outlive them.
@@ -81,9 +82,9 @@ struct ExchangeServices {
   CacheLookup& cache;
   RequestLog& log;
   TransferHome& home;
-  OriginAsker& origins;
+  OriginFetcher& origins;
   DiskLoads& loads;
-  Rechecks& rechecks;
+  AuthorizationCache& rechecks;
   publish::Resources* published = nullptr;  // null: nothing is published
   Purger* purger = nullptr;                 // null: nothing is purged
   Coders* coders = nullptr;                 // null: nothing is compressed
@@ -103,13 +104,13 @@ class Exchange final : public TransferReader, private LoadReader {
   void start();
 
   // Permission to bring content of the request.
-  enum class Wish : std::uint8_t {
+  enum class ContentDemand : std::uint8_t {
     kNow,
     kLater,  // want_content() tells when
     kNever,  // nobody wants what is left of it
   };
-  Wish content_wish() const;
-  // Content came, and is used. REQUIRES: content_wish() is kNow.
+  ContentDemand content_demand() const;
+  // Content came, and is used. REQUIRES: content_demand() is kNow.
   void on_content(std::string_view bytes);
   // The content has ended, with these lines of a trailer section, as they came. This call is
   // optional for content whose length was announced. REQUIRES as on_content.
@@ -135,7 +136,7 @@ class Exchange final : public TransferReader, private LoadReader {
   void on_loaded(store::ObjectRef object) override;
 
   // Deciding (exchange.cc).
-  void answer(const LocalAnswer& answer);
+  void answer(const LocalResponse& answer);
   void look_at_found();
   void decide_stored();
   // True if the origin is asked first if this client may have it.
@@ -145,13 +146,13 @@ class Exchange final : public TransferReader, private LoadReader {
   // Asking (exchange_ask.cc). The request to the origin.
   struct Ask {
     enum class Sharing : std::uint8_t { kNo, kWhereAllowed };
-    AskedFor what = AskedFor::kAsItIs;
+    OriginRequestForm what = OriginRequestForm::kAsItIs;
     store::ObjectRef validates = {};  // empty: nothing is validated
     Sharing sharing = Sharing::kNo;
   };
   void ask(const Ask& ask);
   void validate_in_background();
-  void ask_again(Take take = Take::kAskAgain);
+  void ask_again(ShareDecision take = ShareDecision::kAskAgain);
   void ask_alone(http::Forwarded why);
   void purge();
 
@@ -166,7 +167,7 @@ class Exchange final : public TransferReader, private LoadReader {
   void respond_stored(const store::ObjectRef& object, Outcome outcome,
                       const FoundPart* part = nullptr);
   void respond(const ResponseSource& source, ResponsePlan plan);
-  void respond_own(OwnAnswer answer);
+  void respond_own(SyntheticResponse answer);
   void fail(const Failure& failure);
   void refuse_content(int status, std::string_view detail);
   void pump();
@@ -180,17 +181,17 @@ class Exchange final : public TransferReader, private LoadReader {
   StepWalk steps_;
   LoadWait load_;
   bool from_disk_ = false;  // found_.object was read for this request
-  Permission permission_;
-  Asking asking_;
+  AuthorizationRecheck permission_;
+  TransferSubscription subscription_;
   bool may_look_again_ = true;  // into the cache, for what has come since
   // Scheduled for a long body, or if a transfer was joined that has something already.
   net::Deferred next_turn_;
-  Standstill standstill_;  // the client's, while others wait for it
+  StallDetector stall_detector_;  // the client's, while others wait for it
   // How it goes on where the readers of a shared transfer do not wait for it
   // (exchange_continue.cc).
-  class LeftBehind {
+  class ReaderDetachment {
    public:
-    explicit LeftBehind(Exchange& exchange) : exchange_(exchange) {}
+    explicit ReaderDetachment(Exchange& exchange) : exchange_(exchange) {}
     // It has left the others.
     bool is_alone() const { return way_ != Way::kNone; }
     // It loses nothing by that.
@@ -198,7 +199,7 @@ class Exchange final : public TransferReader, private LoadReader {
     // Leaves; what cannot go on ends.
     void leave();
     // The body from disk ended early. False where the rest cannot be had.
-    bool lose_disk() { return way_ == Way::kFromDisk && ask_origin(); }
+    bool lose_disk() { return way_ == Way::kFromDisk && start_fetch(); }
     // Nothing more is there to be sent: looks for the origin's answer, where one is waited for.
     void look() {
       if (way_ == Way::kAsksOrigin) take_answer();
@@ -213,13 +214,13 @@ class Exchange final : public TransferReader, private LoadReader {
     };
     std::optional<http::Continuation> missing_rest() const;
     bool read_disk();
-    bool ask_origin();
+    bool start_fetch();
     void take_answer();
 
     Exchange& exchange_;
     Way way_ = Way::kNone;
     std::unique_ptr<http::Continuation> asked_;  // sent to the origin; null: nothing was
-  } left_behind_{*this};
+  } detachment_{*this};
 
   RangeWait range_wait_;
   Upload upload_;

@@ -4,7 +4,7 @@
 
 #include "base/recycled.h"
 #include "proxy/exchange/exchange.h"
-#include "proxy/exchange/purge_wish.h"
+#include "proxy/exchange/purge_request.h"
 
 namespace encore::server {
 namespace {
@@ -22,77 +22,77 @@ std::shared_ptr<const std::string> shared_key(
 
 // One at a time: a request that finds a validation in progress leaves it to that.
 void Exchange::validate_in_background() {
-  if (!services_.inflight.refresh_pauses().may_begin(request_->hash, services_.loop.now())) return;
+  if (!services_.inflight.refresh_backoff().may_begin(request_->hash, services_.loop.now())) return;
   auto transfer = make_recycled<Transfer>(services_.home, request_->hash, shared_key(request_),
-                                          asking_.asked_by());
+                                          subscription_.requester());
   transfer->expect(variant_of(*found_.object));
   // A response to HEAD has nothing for others, nor has one of which each asks for himself.
   const bool is_for_others =
-      request_->head.method == http::Method::kGet && request_->treatment->collapse;
+      request_->head.method == http::Method::kGet && request_->request_policy->collapse;
   if (!is_for_others) transfer->stop_joining();
   if (!services_.inflight.enter_if_absent(transfer)) return;
   services_.stats.background_fetches.add();
-  services_.origins.ask_origin(
+  services_.origins.start_fetch(
       std::move(transfer), request_,
-      {.table = is_for_others ? OriginAsk::Table::kIn : OriginAsk::Table::kNotIn,
-       .whom = OriginAsk::For::kNobody,
+      {.table = is_for_others ? OriginFetchOptions::Table::kIn : OriginFetchOptions::Table::kNotIn,
+       .whom = OriginFetchOptions::For::kNobody,
        .validates = found_});
 }
 
 void Exchange::ask(const Ask& ask) {
   steps_.go(Step::kAsk);
-  const bool whole = ask.what == AskedFor::kWhole;
+  const bool whole = ask.what == OriginRequestForm::kWhole;
   const bool is_found = ask.sharing == Ask::Sharing::kWhereAllowed && may_be_found(*request_);
   const MonotonicTime now = services_.loop.now();
   const bool is_range_alone = !http::range_value(request_->head).empty() &&
                               services_.inflight.are_ranges_alone(request_->hash, now);
-  const bool leads =
-      is_found && asking_.may_follow() && !is_range_alone &&
-      may_lead(services_.inflight.unshared(request_->hash, asking_.asked_by().credentials, now),
-               static_cast<bool>(ask.validates));
+  const bool leads = is_found && subscription_.may_follow() && !is_range_alone &&
+                     may_lead(services_.inflight.unshared(
+                                  request_->hash, subscription_.requester().credentials, now),
+                              static_cast<bool>(ask.validates));
   auto fresh =
       make_recycled<Transfer>(services_.home, request_->hash,
-                              is_found ? shared_key(request_) : nullptr, asking_.asked_by());
+                              is_found ? shared_key(request_) : nullptr, subscription_.requester());
   if (ask.validates) fresh->expect(variant_of(*ask.validates));
   steps_.go(Step::kWait);
   if (leads) {
-    if (!asking_.has_joined_enough()) {
+    if (!subscription_.has_joined_enough()) {
       const std::shared_ptr<Transfer> entered = whole ? fresh : nullptr;
       // The lookup has shown whether anything is stored.
-      const bool minds_stored = may_look_again_ && !found_.object && !found_.any_resident;
-      JoinOutcome joined = asking_.join(entered, variants_, minds_stored, now);
+      const bool checks_recent_stores = may_look_again_ && !found_.object && !found_.any_resident;
+      JoinOutcome joined = subscription_.join(entered, variants_, checks_recent_stores, now);
       if (joined == JoinOutcome::kStoredMeanwhile) {
         may_look_again_ = false;
         if (services_.cache.has_any(*request_)) return ask_again();
-        joined = asking_.join(entered, variants_, false, now);
+        joined = subscription_.join(entered, variants_, false, now);
       }
       if (joined != JoinOutcome::kNo) {
         // The loop checks what the transfer has already, not the call that asked for it.
-        if (asking_.transfer()->phase() != TransferPhase::kWaiting) next_turn_.schedule();
+        if (subscription_.transfer()->phase() != TransferPhase::kWaiting) next_turn_.schedule();
         return;
       }
     } else if (whole) {
       services_.inflight.enter(fresh);
     }
   }
-  asking_.lead(fresh);
-  OriginAsk of_origin;
+  subscription_.lead(fresh);
+  OriginFetchOptions of_origin;
   of_origin.what = ask.what;
-  if (leads && whole) of_origin.table = OriginAsk::Table::kIn;
-  if (!upload_.is_done()) of_origin.content = OriginAsk::Content::kComes;
+  if (leads && whole) of_origin.table = OriginFetchOptions::Table::kIn;
+  if (!upload_.is_done()) of_origin.content = OriginFetchOptions::Content::kComes;
   if (ask.validates) {
     of_origin.validates = found_;
   } else if (whole && found_.object && http::range_value(request_->head).empty()) {
     of_origin.part = found_.object;
   }
-  services_.origins.ask_origin(std::move(fresh), request_, std::move(of_origin));
+  services_.origins.start_fetch(std::move(fresh), request_, std::move(of_origin));
 }
 
 // The transfer of another was no use to us: checks stored objects again, and asks the origin.
 // `take` is what the other's response says of its own.
-void Exchange::ask_again(Take take) {
-  asking_.learn(take);
-  asking_.forget();
+void Exchange::ask_again(ShareDecision take) {
+  subscription_.learn(take);
+  subscription_.forget();
   response_.reset();
   range_wait_ = {};
   from_disk_ = false;
@@ -103,8 +103,8 @@ void Exchange::ask_again(Take take) {
 
 // The request goes to its origin unchanged, whatever is stored or in progress.
 void Exchange::ask_alone(http::Forwarded why) {
-  asking_.forget();
-  asking_.follow_nobody();
+  subscription_.forget();
+  subscription_.follow_nobody();
   response_.reset();
   content_.clear();
   found_ = {};
@@ -115,7 +115,7 @@ void Exchange::ask_alone(http::Forwarded why) {
 
 // The result of a purge is reported as a failure is: an answer of our own, by its status.
 void Exchange::purge() {
-  auto wish = read_purge_wish(*request_);
+  auto wish = read_purge_request(*request_);
   if (!wish) {
     // The reason, and what there is to say about it.
     const std::string_view said = wish.error().message;
@@ -129,12 +129,12 @@ void Exchange::purge() {
   }
   steps_.go(Step::kAsk);
   steps_.go(Step::kWait);
-  asking_.lead(std::make_shared<Transfer>(services_.home, request_->hash, nullptr));
+  subscription_.lead(std::make_shared<Transfer>(services_.home, request_->hash, nullptr));
   if (services_.purger != nullptr) {
-    services_.purger->purge(asking_.transfer(), std::move(*wish));
+    services_.purger->purge(subscription_.transfer(), std::move(*wish));
     return;
   }
-  asking_.leave();
+  subscription_.leave();
   fail({.status = 503, .outcome = Outcome::kInternal, .detail = "no-purges"});
 }
 

@@ -16,17 +16,18 @@ Producer* producer_of(const std::shared_ptr<Transfer>& transfer) {
 
 }  // namespace
 
-Exchange::Wish Exchange::content_wish() const {
-  const Producer* const producer = producer_of(asking_.transfer());
-  if (producer == nullptr) return steps_.is_at(Step::kRespond) ? Wish::kNever : Wish::kLater;
-  return producer->accepts_upload() ? Wish::kNow : Wish::kLater;
+Exchange::ContentDemand Exchange::content_demand() const {
+  const Producer* const producer = producer_of(subscription_.transfer());
+  if (producer == nullptr)
+    return steps_.is_at(Step::kRespond) ? ContentDemand::kNever : ContentDemand::kLater;
+  return producer->accepts_upload() ? ContentDemand::kNow : ContentDemand::kLater;
 }
 
 void Exchange::on_content(std::string_view bytes) {
-  const PanicNote note(steps_.doing());
-  ENCORE_CHECK(content_wish() == Wish::kNow, "content comes when it is wanted");
-  const Upload::Taken taken = upload_.take(bytes.size(), services_.loop.now());
-  if (taken == Upload::Taken::kTooLarge) {
+  const PanicNote note(steps_.activity());
+  ENCORE_CHECK(content_demand() == ContentDemand::kNow, "content comes when it is wanted");
+  const Upload::UploadProgress taken = upload_.take(bytes.size(), services_.loop.now());
+  if (taken == Upload::UploadProgress::kTooLarge) {
     refuse_content(413, "request-body-too-large");
     return;
   }
@@ -35,14 +36,14 @@ void Exchange::on_content(std::string_view bytes) {
     refuse_content(413, "body-behind-response");
     return;
   }
-  producer_of(asking_.transfer())->upload(bytes, taken == Upload::Taken::kLast, {});
+  producer_of(subscription_.transfer())->upload(bytes, taken == Upload::UploadProgress::kLast, {});
   if (rest_.has_begun() && upload_.is_done()) next_turn_.schedule();
 }
 
 void Exchange::on_content_end(std::string_view trailers) {
-  const PanicNote note(steps_.doing());
+  const PanicNote note(steps_.activity());
   if (upload_.is_done()) return;
-  ENCORE_CHECK(content_wish() == Wish::kNow, "content ends when it is wanted");
+  ENCORE_CHECK(content_demand() == ContentDemand::kNow, "content ends when it is wanted");
   std::string forwarded;
   const http::SentFields sent(request_->head.fields, request_->vary());
   const auto drops = [&](const http::Field& field) {
@@ -54,19 +55,19 @@ void Exchange::on_content_end(std::string_view trailers) {
     return;
   }
   upload_.end();
-  producer_of(asking_.transfer())->upload({}, true, forwarded);
+  producer_of(subscription_.transfer())->upload({}, true, forwarded);
   if (rest_.has_begun()) next_turn_.schedule();
 }
 
 void Exchange::on_content_broken(std::string_view detail) {
-  const PanicNote note(steps_.doing());
+  const PanicNote note(steps_.activity());
   refuse_content(400, detail);
 }
 
 // The rest of the request cannot be passed on, so that it has no answer; where one is already in
 // progress, it must not look like a whole one. Behind a whole one nothing but the connection ends.
 void Exchange::refuse_content(int status, std::string_view detail) {
-  asking_.leave();
+  subscription_.leave();
   if (rest_.has_begun()) {
     record_.detail = detail;
     finish(ClientStream::End::kDone);
@@ -82,7 +83,7 @@ void Exchange::refuse_content(int status, std::string_view detail) {
 
 void Exchange::on_upload_ready() {
   // Told as well when no more is taken.
-  if (rest_.has_begun() && producer_of(asking_.transfer()) == nullptr) {
+  if (rest_.has_begun() && producer_of(subscription_.transfer()) == nullptr) {
     next_turn_.schedule();
     return;
   }

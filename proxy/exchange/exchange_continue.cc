@@ -11,7 +11,7 @@
 namespace encore::server {
 
 // Nothing where the origin cannot be asked for just the bytes that are missing.
-std::optional<http::Continuation> Exchange::LeftBehind::missing_rest() const {
+std::optional<http::Continuation> Exchange::ReaderDetachment::missing_rest() const {
   const RequestContext& request = *exchange_.request_;
   const SharedResponse& response = *exchange_.response_;
   // A whole is what ranges may be cut from: a 200, and none that is held to a digest at its end.
@@ -31,30 +31,30 @@ std::optional<http::Continuation> Exchange::LeftBehind::missing_rest() const {
                                  {.range = {left.begin, left.end},
                                   .to_end = left.end == BodyReader::kOpenEnd,
                                   .length = response.length,
-                                  .length_min = exchange_.asking_.transfer()->body()->size()},
+                                  .length_min = exchange_.subscription_.transfer()->body()->size()},
                                  http::to_unix(exchange_.services_.loop.wall_now()));
 }
 
-bool Exchange::LeftBehind::can_go_on() const {
+bool Exchange::ReaderDetachment::can_go_on() const {
   if (!exchange_.steps_.is_at(Step::kRespond) || exchange_.response_ == nullptr || is_alone()) {
     return false;
   }
   if (exchange_.content_.source().left().end == 0) return true;
-  return (exchange_.asking_.transfer()->parts() != 0 && exchange_.response_->length) ||
+  return (exchange_.subscription_.transfer()->parts() != 0 && exchange_.response_->length) ||
          missing_rest();
 }
 
-void Exchange::LeftBehind::leave() {
+void Exchange::ReaderDetachment::leave() {
   if (!can_go_on()) {
     exchange_.cut();
     return;
   }
   // All that was left for it was read, and is on its way to the client.
   if (exchange_.content_.source().left().end == 0) {
-    exchange_.asking_.leave();
+    exchange_.subscription_.leave();
     return;
   }
-  if (!read_disk() && !ask_origin()) {
+  if (!read_disk() && !start_fetch()) {
     exchange_.cut();
     return;
   }
@@ -64,8 +64,8 @@ void Exchange::LeftBehind::leave() {
 
 // It stays with the transfer, as one that holds nobody back: without a reader the rest might not be
 // written.
-bool Exchange::LeftBehind::read_disk() {
-  const std::shared_ptr<Transfer>& transfer = exchange_.asking_.transfer();
+bool Exchange::ReaderDetachment::read_disk() {
+  const std::shared_ptr<Transfer>& transfer = exchange_.subscription_.transfer();
   const std::optional<std::uint64_t> length = exchange_.response_->length;
   const std::uint64_t number = transfer->parts();
   if (number == 0 || !length) return false;
@@ -86,30 +86,30 @@ bool Exchange::LeftBehind::read_disk() {
 
 // By its own request, with its own credentials, once. The received body is not kept for it:
 // the answer begins where the client is.
-bool Exchange::LeftBehind::ask_origin() {
+bool Exchange::ReaderDetachment::start_fetch() {
   auto rest = missing_rest();
   if (!rest) return false;
   exchange_.content_.source().let_go();
-  exchange_.asking_.leave();
+  exchange_.subscription_.leave();
   exchange_.content_.close_disk();
   asked_ = std::make_unique<http::Continuation>(std::move(*rest));
   way_ = Way::kAsksOrigin;
   const ExchangeServices& services = exchange_.services_;
   auto transfer = make_recycled<Transfer>(services.home, exchange_.request_->hash, nullptr,
-                                          exchange_.asking_.asked_by());
-  exchange_.asking_.go_on_with(transfer);
+                                          exchange_.subscription_.requester());
+  exchange_.subscription_.go_on_with(transfer);
   const std::string range = asked_->range_value();
-  services.origins.ask_origin(
+  services.origins.start_fetch(
       std::move(transfer),
       RequestContext::part_of(exchange_.request_,
                               {.range = range, .if_range = asked_->validator()}),
-      {.what = AskedFor::kAsItIs});
+      {.what = OriginRequestForm::kAsItIs});
   return true;
 }
 
 // The rest, or something else.
-void Exchange::LeftBehind::take_answer() {
-  Transfer& transfer = *exchange_.asking_.transfer();
+void Exchange::ReaderDetachment::take_answer() {
+  Transfer& transfer = *exchange_.subscription_.transfer();
   if (transfer.phase() == TransferPhase::kWaiting) return;
   if (transfer.phase() == TransferPhase::kSharing) {
     const SharedResponse& answer = transfer.response();

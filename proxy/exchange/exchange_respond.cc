@@ -125,7 +125,7 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
   // A client of HTTP/1.0 may wait for the end of the connection to see that of the response.
   const bool shows_end = plan.framing != ClientStream::Framing::kOpen ||
                          request_->head.version != http::Version::kHttp10;
-  if (shows_end && rest_.offer(asking_.transfer().get(), upload_)) {
+  if (shows_end && rest_.offer(subscription_.transfer().get(), upload_)) {
     response.further = ClientStream::Further::kBehindContent;
   }
   const bool has_content = plan.framing != ClientStream::Framing::kNone &&
@@ -133,16 +133,16 @@ void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
   if (has_content) coding_.count();
   if (plan.content == ResponsePlan::Content::kUnread) {
     // A reader of no body must not hold back those who read one.
-    asking_.leave();
+    subscription_.leave();
   } else {
-    content_.give(source, plan, asking_.transfer().get());
+    content_.give(source, plan, subscription_.transfer().get());
   }
   add_log_fields(*request_, response.head, response_fields_);
   client_.begin(std::move(response), content_.reader());
   pump();
 }
 
-void Exchange::respond_own(OwnAnswer answer) {
+void Exchange::respond_own(SyntheticResponse answer) {
   steps_.go(Step::kRespond);
   record_.outcome = answer.outcome;
   record_.status = answer.status;
@@ -168,12 +168,12 @@ void Exchange::fail(const Failure& failure) {
 }
 
 void Exchange::on_writable() {
-  const PanicNote note(steps_.doing());
+  const PanicNote note(steps_.activity());
   if (!rest_.has_begun()) pump();  // else all of the response is sent
 }
 
 void Exchange::on_interim(std::string_view head) {
-  const PanicNote note(steps_.doing());
+  const PanicNote note(steps_.activity());
   if (!steps_.is_at(Step::kWait)) return;
   std::string edited;
   if (request_->rule != nullptr && !request_->rule->response_edits().only_adds()) {
@@ -203,9 +203,9 @@ void Exchange::pump() {
   const std::uint64_t position = content_.source().position();
   if (content_.disk() != nullptr) {
     content_.disk()->on_reader({.position = position, .may_read_ahead = !client_.is_over_share()});
-  } else if (asking_.transfer() != nullptr) {
+  } else if (subscription_.transfer() != nullptr) {
     set_over_share(client_.is_over_share());
-    asking_.transfer()->advance(*this, position);
+    subscription_.transfer()->advance(*this, position);
   }
   const bool is_blocked = status == ClientStream::Status::kBlocked;
   const Question question = take_question();
@@ -213,11 +213,11 @@ void Exchange::pump() {
     set_busy(is_blocked ? coded != nullptr : !client_.has_taken_all());
   }
   if (question != Question::kNone && is_blocked &&
-      standstill_.look(services_.loop.now(), client_.taken_bytes(),
-                       [this] { return client_.round_trip(); }) &&
+      stall_detector_.look(services_.loop.now(), client_.taken_bytes(),
+                           [this] { return client_.round_trip(); }) &&
       question == Question::kLeave &&
-      (left_behind_.can_go_on() || !standstill_.may_move_on(services_.loop.now()))) {
-    left_behind_.leave();
+      (detachment_.can_go_on() || !stall_detector_.may_move_on(services_.loop.now()))) {
+    detachment_.leave();
     return;
   }
   if (status == ClientStream::Status::kMore) {
@@ -227,18 +227,18 @@ void Exchange::pump() {
   }
   switch (status) {
     case ClientStream::Status::kDone:
-      if (rest_.goes_on(asking_.transfer().get(), upload_, services_.loop.now())) return;
+      if (rest_.goes_on(subscription_.transfer().get(), upload_, services_.loop.now())) return;
       finish(ClientStream::End::kDone);
       return;
     case ClientStream::Status::kWaiting:
-      left_behind_.look();
+      detachment_.look();
       return;
     case ClientStream::Status::kBlocked:
     case ClientStream::Status::kMore:
       return;
     case ClientStream::Status::kBroken:
-      if (coded == nullptr && left_behind_.lose_disk()) return;
-      record_.outcome = broken_outcome(coded, content_.disk(), asking_.transfer().get());
+      if (coded == nullptr && detachment_.lose_disk()) return;
+      record_.outcome = broken_outcome(coded, content_.disk(), subscription_.transfer().get());
       record_.detail = {};
       finish(ClientStream::End::kBroken);
       return;

@@ -17,7 +17,7 @@ void tell_of(const SharedResponse& response, const config::Cache& settings,
     if (!settings.cache_status_admission) return;
     status.stored = response.stored;
   }
-  if (response.unfollowed != Unfollowed::kNone) return;
+  if (response.unfollowed != RedirectRefusal::kNone) return;
   if (response.outcome == Outcome::kMethod) return;
   const bool refused =
       response.outcome == Outcome::kUncacheable || response.outcome == Outcome::kBypass;
@@ -42,21 +42,22 @@ bool may_be_shared(const RequestContext& request, const SharedResponse& response
 
 void Exchange::respond_shared() {
   const MonotonicTime now = services_.loop.now();
-  const std::shared_ptr<Transfer>& transfer = asking_.transfer();
-  const bool has_joined = asking_.has_joined();
+  const std::shared_ptr<Transfer>& transfer = subscription_.transfer();
+  const bool has_joined = subscription_.has_joined();
   if (has_joined && !range_wait_.has_begun()) {
-    const Take take = asking_.waits_for_store()
-                          ? Take::kOnceStored
-                          : may_take(transfer->response(), asking_.asker(variants_, now));
-    if (take == Take::kOnceStored && transfer->is_awaitable()) {
-      asking_.wait_for_store();
+    const ShareDecision take =
+        subscription_.waits_for_store()
+            ? ShareDecision::kOnceStored
+            : may_take(transfer->response(), subscription_.asker(variants_, now));
+    if (take == ShareDecision::kOnceStored && transfer->is_awaitable()) {
+      subscription_.wait_for_store();
       return;
     }
-    if (take != Take::kYes) {
+    if (take != ShareDecision::kYes) {
       ask_again(take);
       return;
     }
-    if (asking_.has_joined_late()) asking_.count_late_join(*services_.kernel, now);
+    if (subscription_.has_joined_late()) subscription_.count_late_join(*services_.kernel, now);
   }
   response_ = transfer->response_pointer();
   const std::string_view head = response_->head;
@@ -91,7 +92,7 @@ void Exchange::respond_shared() {
 
 // The bytes of the client's ranges have not come yet.
 void Exchange::wait_for_range(const http::RangeNeed& needed) {
-  const RangeWait::Next next = range_wait_.look(needed, {.transfer = *asking_.transfer(),
+  const RangeWait::Next next = range_wait_.look(needed, {.transfer = *subscription_.transfer(),
                                                          .reader = *this,
                                                          .content = content_.reader(),
                                                          .config = request_->runtime->config,
@@ -113,8 +114,8 @@ void Exchange::wait_for_range(const http::RangeNeed& needed) {
       ask_alone(cache_status_.forwarded);
       return;
     case RangeWait::Next::kBroken: {
-      const bool no_memory = asking_.transfer()->is_out_of_memory();
-      asking_.leave();
+      const bool no_memory = subscription_.transfer()->is_out_of_memory();
+      subscription_.leave();
       fail({.status = no_memory ? 503 : 502,
             .outcome = no_memory ? Outcome::kNoMemory : Outcome::kOriginAborted,
             .detail = no_memory ? "out-of-memory" : "incomplete"});
@@ -124,12 +125,12 @@ void Exchange::wait_for_range(const http::RangeNeed& needed) {
 }
 
 void Exchange::on_failure() {
-  TransferFailure failure = asking_.transfer()->failure();
-  if (asking_.has_joined() && failure.of_the_client) {
-    ask_again(Take::kAskAlone);
+  TransferFailure failure = subscription_.transfer()->failure();
+  if (subscription_.has_joined() && failure.of_the_client) {
+    ask_again(ShareDecision::kAskAlone);
     return;
   }
-  asking_.leave();
+  subscription_.leave();
   visit_ = std::move(failure.visit);
   record_.visit = &visit_;
   fail({.status = failure.status,

@@ -30,7 +30,7 @@ class LoadWait {
     found_ = nullptr;
   }
   // A disk that has not answered by then is slower than most origins.
-  bool loses_patience(MonotonicTime now) const {
+  bool has_timed_out(MonotonicTime now) const {
     constexpr Nanoseconds kPatience = std::chrono::seconds(1);
     return found_ != nullptr && now - began_ >= kPatience;
   }

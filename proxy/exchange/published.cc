@@ -47,11 +47,11 @@ publish::Answer find_answer(publish::Resources* published, const RequestContext&
 
 }  // namespace
 
-OwnAnswer published_answer(publish::Resources* published, const RequestContext& request,
-                           WallTime now, std::string_view http_date,
-                           const http::CacheStatus& status) {
+SyntheticResponse published_answer(publish::Resources* published, const RequestContext& request,
+                                   WallTime now, std::string_view http_date,
+                                   const http::CacheStatus& status) {
   publish::Answer answer = find_answer(published, request, now);
-  OwnAnswer reply;
+  SyntheticResponse reply;
   reply.outcome = Outcome::kPublished;
   reply.status = answer.status;
   const auto reason = http::reason_phrase(static_cast<unsigned>(answer.status));

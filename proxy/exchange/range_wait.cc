@@ -52,7 +52,7 @@ RangeWait::Next RangeWait::look(const http::RangeNeed& needed, const Waiter& wai
   return give_up(needed, waiter.transfer.response());
 }
 
-bool RangeWait::loses_patience(Nanoseconds limit, MonotonicTime now) {
+bool RangeWait::has_timed_out(Nanoseconds limit, MonotonicTime now) {
   const bool is_under_way = state_ == State::kHolds || state_ == State::kPasses;
   is_impatient_ = is_under_way && limit.count() != 0 && now - since_ >= limit;
   return is_impatient_;

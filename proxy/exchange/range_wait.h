@@ -45,7 +45,7 @@ class RangeWait {
   bool has_begun() const { return state_ != State::kNotYet; }
   bool may_wait() const { return state_ != State::kOver; }
   // True if it has waited for as long as it may (zero: no limit); look() gives up then.
-  bool loses_patience(Nanoseconds limit, MonotonicTime now);
+  bool has_timed_out(Nanoseconds limit, MonotonicTime now);
 
  private:
   enum class State : std::uint8_t { kNotYet, kHolds, kPasses, kOver };

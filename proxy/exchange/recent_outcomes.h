@@ -14,7 +14,7 @@
 #include "filter/hash.h"
 #include "proxy/http/storing.h"
 #include "proxy/observe/outcome.h"
-#include "proxy/observe/unfollowed.h"
+#include "proxy/observe/redirect_refusal.h"
 
 namespace encore::server {
 
@@ -29,7 +29,7 @@ class RecentOutcomes {
     // Why its response may be stored or not; kOk where there was none to ask of.
     http::StoreReason reason = http::StoreReason::kOk;
     std::uint16_t status = 0;
-    Unfollowed unfollowed = Unfollowed::kNone;
+    RedirectRefusal unfollowed = RedirectRefusal::kNone;
     bool was_overtaken = false;  // and so not stored
     friend bool operator==(const Seen&, const Seen&) = default;
   };

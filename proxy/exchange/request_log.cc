@@ -36,11 +36,11 @@ void tell_end(const RequestRecord& record, const Redaction& redaction) {
   std::string storage;
   const std::string_view url =
       head == nullptr ? std::string_view("?") : redaction.url(head->target, storage);
-  tell_step(record.request_id,
-            {head == nullptr ? std::string_view("?") : head->method_text, " ", url, " of ",
-             ip_text(record), " ended: ", to_string(record.outcome),
-             record.detail.empty() ? "" : "/", record.detail, ", status ",
-             std::to_string(record.status), ", ", std::to_string(record.sent_bytes), " bytes"});
+  log_step(record.request_id,
+           {head == nullptr ? std::string_view("?") : head->method_text, " ", url, " of ",
+            ip_text(record), " ended: ", to_string(record.outcome),
+            record.detail.empty() ? "" : "/", record.detail, ", status ",
+            std::to_string(record.status), ", ", std::to_string(record.sent_bytes), " bytes"});
 }
 
 }  // namespace
@@ -153,14 +153,14 @@ void RequestLog::record(const RequestRecord& record, const EndedExchange& ended)
   this->record(record);
   if (shadows_.is_on()) tell_shadows(record, ended);
   if (recent_ == nullptr || !request.has_uri()) return;
-  recent_->note(
-      request.hash,
-      {.outcome = record.outcome,
-       .reason = reason_of(ended),
-       .status = static_cast<std::uint16_t>(record.status),
-       .unfollowed = ended.response == nullptr ? Unfollowed::kNone : ended.response->unfollowed,
-       .was_overtaken = record.detail == kOvertaken},
-      loop_.wall_now());
+  recent_->note(request.hash,
+                {.outcome = record.outcome,
+                 .reason = reason_of(ended),
+                 .status = static_cast<std::uint16_t>(record.status),
+                 .unfollowed = ended.response == nullptr ? RedirectRefusal::kNone
+                                                         : ended.response->unfollowed,
+                 .was_overtaken = record.detail == kOvertaken},
+                loop_.wall_now());
 }
 
 void RequestLog::tell_shadows(const RequestRecord& record, const EndedExchange& ended) {
@@ -170,8 +170,9 @@ void RequestLog::tell_shadows(const RequestRecord& record, const EndedExchange& 
   cache::ShadowRequest told =
       *served == ShadowTap::Served::kMissed
           ? shadow_request(*ended.response, request, record.body_bytes)
-          : shadow_request(*ended.object, request.hash,
-                           request.treatment_of(content_type_of(*ended.object)).admission);
+          : shadow_request(
+                *ended.object, request.hash,
+                request.policy_for_content_type(content_type_of(*ended.object)).admission);
   told.sent_bytes = record.body_bytes;
   told.now = loop_.now();
   shadows_.add(told);
@@ -182,7 +183,7 @@ void RequestLog::tell_shadows_of_hit(const RequestView& view, const store::Objec
   if (!shadows_.count(view.hash, {ShadowTap::Served::kFresh, bytes})) return;
   cache::ShadowRequest told = shadow_request(
       object, view.hash,
-      view.treatment == nullptr ? cache::AdmissionRule() : view.treatment->admission);
+      view.request_policy == nullptr ? cache::AdmissionRule() : view.request_policy->admission);
   told.sent_bytes = bytes;
   told.now = loop_.now();
   shadows_.add(told);

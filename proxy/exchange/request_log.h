@@ -8,7 +8,7 @@
 
 #include "base/time.h"
 #include "proxy/exchange/recent_outcomes.h"
-#include "proxy/exchange/told_request.h"
+#include "proxy/exchange/request_facts.h"
 #include "proxy/http/message.h"
 #include "proxy/net/loop.h"
 #include "proxy/observe/log_writer.h"

@@ -67,7 +67,7 @@ std::optional<Coding> wanted_coding(const http::RequestHead& request,
 
 HitForm choose_hit_form(const RequestView& view, const Compression& compression, Coders& coders,
                         CacheView& found) {
-  if (!view.treatment->compress) return HitForm::kIdentity;
+  if (!view.request_policy->compress) return HitForm::kIdentity;
   const std::uint8_t note = found.object->note();
   if (note == compression.note_of(false)) return HitForm::kIdentity;
   if (note != compression.note_of(true)) return HitForm::kUnknown;
@@ -96,7 +96,8 @@ bool ResponseCoding::is_covered(const ResponseSource& source,
 }
 
 void ResponseCoding::apply(ResponseSource& source, const store::ObjectRef* object) {
-  if (coders_ == nullptr || !request_.runtime->compression || !request_.treatment->compress) return;
+  if (coders_ == nullptr || !request_.runtime->compression || !request_.request_policy->compress)
+    return;
   if (source.meta->status == 304) {
     weaken_not_modified(source);
     return;

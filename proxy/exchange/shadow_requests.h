@@ -6,7 +6,7 @@
 #include "base/time.h"
 #include "cache/shadow_cache.h"
 #include "cache/types.h"
-#include "proxy/exchange/told_request.h"
+#include "proxy/exchange/request_facts.h"
 #include "proxy/observe/shadow_caches.h"
 #include "proxy/store/object.h"
 

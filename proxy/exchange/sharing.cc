@@ -16,21 +16,21 @@ bool wants_permission(const http::StoredMeta& meta) {
   return meta.is(http::StoredMeta::kWantsPermission);
 }
 
-bool may_share(const http::StoredMeta& meta, const Asker& asker) {
+bool may_share(const http::StoredMeta& meta, const WaitingRequest& asker) {
   return !is_barred(meta, asker.request) && !wants_permission(meta) &&
          http::may_share(meta, asker.request.directives, asker.now, asker.request.reuse());
 }
 
 // The response to another request that is no answer to this one: a response that is shared with
 // nobody says nothing about one to other credentials (docs/decisions/0400).
-Take unanswered(bool shareable, const Asker& asker) {
-  return shareable || asker.is_alike ? Take::kAskAlone : Take::kAskApart;
+ShareDecision unanswered(bool shareable, const WaitingRequest& asker) {
+  return shareable || asker.is_alike ? ShareDecision::kAskAlone : ShareDecision::kAskApart;
 }
 
 }  // namespace
 
 bool may_be_found(const RequestContext& request) {
-  return request.head.method == http::Method::kGet && request.treatment->collapse &&
+  return request.head.method == http::Method::kGet && request.request_policy->collapse &&
          !request.directives.no_store && !request.head.fields.has(http::FieldId::kAuthorization);
 }
 
@@ -47,9 +47,11 @@ bool may_join(const RequestContext& request) {
   return !directives.no_cache && directives.max_age.value_or(1) != 0;
 }
 
-Take may_take(const Validated& validated, const CacheView& found, const Asker& asker) {
+ShareDecision may_take(const Validated& validated, const CacheView& found,
+                       const WaitingRequest& asker) {
   const store::Object& object = *validated.object;
-  if (asker.variants.make(names_of(object)) != variant_key_of(object)) return Take::kAskAgain;
+  if (asker.variants.make(names_of(object)) != variant_key_of(object))
+    return ShareDecision::kAskAgain;
   const bool looked_up = &object == found.object.get();
   const http::StoredMeta meta =
       looked_up ? meta_until(object, found.fresh_until) : meta_of(object).http;
@@ -58,19 +60,19 @@ Take may_take(const Validated& validated, const CacheView& found, const Asker& a
     const auto failure = validated.status == 0 ? http::OriginFailure::kUnreachable
                                                : http::OriginFailure::kErrorStatus;
     const bool allowed = http::may_serve_stale(meta, asker.request.directives, asker.now, failure,
-                                               asker.request.treatment->stale);
-    return allowed ? Take::kYes : Take::kAskAgain;
+                                               asker.request.request_policy->stale);
+    return allowed ? ShareDecision::kYes : ShareDecision::kAskAgain;
   }
-  if (validated.shareable && may_share(meta, asker)) return Take::kYes;
+  if (validated.shareable && may_share(meta, asker)) return ShareDecision::kYes;
   return unanswered(validated.shareable, asker);
 }
 
 // If it is merely another variant, waiting for a further one makes sense.
-Take may_take(const SharedResponse& response, const Asker& asker) {
+ShareDecision may_take(const SharedResponse& response, const WaitingRequest& asker) {
   const bool answers = response.shareable && may_share(response.meta, asker);
   if (!answers && !response.is_for_validation) return unanswered(response.shareable, asker);
-  if (asker.variants.make(response.names) != response.variant_key) return Take::kAskAgain;
-  return answers ? Take::kYes : Take::kOnceStored;
+  if (asker.variants.make(response.names) != response.variant_key) return ShareDecision::kAskAgain;
+  return answers ? ShareDecision::kYes : ShareDecision::kOnceStored;
 }
 
 }  // namespace encore::server

@@ -24,13 +24,13 @@ bool may_lead(Inflight::Unshared unshared, bool has_stored);
 bool may_join(const RequestContext& request);
 
 // The waiting request, and the time.
-struct Asker {
+struct WaitingRequest {
   const RequestContext& request;
   http::VariantKeys& variants;  // its own
   MonotonicTime now;
   bool is_alike = true;  // its credentials are those of the request that it waited for
 };
-enum class Take : std::uint8_t {
+enum class ShareDecision : std::uint8_t {
   kYes,
   kAskAgain,    // it is no answer; another's may be
   kAskApart,    // it is for other credentials; one for its own may be an answer
@@ -38,9 +38,10 @@ enum class Take : std::uint8_t {
   kOnceStored,  // it is no answer, but can be validated when it is stored
 };
 // Decides if the result of another request's validation answers this one, which had `found`.
-Take may_take(const Validated& validated, const CacheView& found, const Asker& asker);
+ShareDecision may_take(const Validated& validated, const CacheView& found,
+                       const WaitingRequest& asker);
 // Decides if another request's response answers this one: as the store would give it, now and
 // without asking.
-Take may_take(const SharedResponse& response, const Asker& asker);
+ShareDecision may_take(const SharedResponse& response, const WaitingRequest& asker);
 
 }  // namespace encore::server

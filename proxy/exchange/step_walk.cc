@@ -5,15 +5,15 @@
 namespace encore::server {
 
 StepWalk::StepWalk(const RequestContext& request)
-    : request_(request), doing_(doing_for(request, "an exchange", kSteps[0].name)) {}
+    : request_(request), activity_(doing_for(request, "an exchange", kSteps[0].name)) {}
 
 void StepWalk::go(Step next) {
   ENCORE_CHECK(may_follow(step_, next),
                "the steps of a request follow one another as the table says");
   step_ = next;
-  doing_.step = kSteps[static_cast<std::size_t>(next)].name;
+  activity_.step = kSteps[static_cast<std::size_t>(next)].name;
   if (request_.runtime->follows_requests) [[unlikely]] {
-    tell_step(request_.request_id, {"exchange: ", doing_.step});
+    log_step(request_.request_id, {"exchange: ", activity_.step});
   }
 }
 

@@ -17,12 +17,12 @@ class StepWalk {
   void go(Step next);
   bool is_at(Step step) const { return step_ == step; }
   // For a PanicNote.
-  const Doing& doing() const { return doing_; }
+  const ThreadActivity& activity() const { return activity_; }
 
  private:
   const RequestContext& request_;
   Step step_ = Step::kBegun;
-  Doing doing_;
+  ThreadActivity activity_;
 };
 
 }  // namespace encore::server

@@ -17,7 +17,7 @@ Upload::Upload(const RequestContext& request, MonotonicTime now)
   state_ = request.framing.kind == http::BodyKind::kLength ? State::kLength : State::kOpen;
 }
 
-Upload::Taken Upload::take(std::uint64_t bytes, MonotonicTime now) {
+Upload::UploadProgress Upload::take(std::uint64_t bytes, MonotonicTime now) {
   ENCORE_CHECK(!is_done(), "nothing comes behind the end of a request's content");
   activity_ = now;
   bytes_ += bytes;
@@ -25,10 +25,10 @@ Upload::Taken Upload::take(std::uint64_t bytes, MonotonicTime now) {
     const std::uint64_t length = request_.framing.length;
     ENCORE_CHECK(bytes_ <= length, "no more comes of a request than was announced");
     if (bytes_ == length) state_ = State::kDone;
-    return is_done() ? Taken::kLast : Taken::kMore;
+    return is_done() ? UploadProgress::kLast : UploadProgress::kMore;
   }
   const std::uint64_t limit = request_.runtime->config.limits.request_body_bytes;
-  return limit != 0 && bytes_ > limit ? Taken::kTooLarge : Taken::kMore;
+  return limit != 0 && bytes_ > limit ? UploadProgress::kTooLarge : UploadProgress::kMore;
 }
 
 void Upload::end() {

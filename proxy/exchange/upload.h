@@ -18,13 +18,13 @@ class Upload {
   // No content, or all of it has come.
   bool is_done() const { return state_ == State::kDone; }
 
-  enum class Taken : std::uint8_t {
+  enum class UploadProgress : std::uint8_t {
     kMore,
     kLast,      // its length was announced
     kTooLarge,  // more than limits.request_body_bytes
   };
   // So many bytes came. REQUIRES: !is_done(); not more than what was announced.
-  Taken take(std::uint64_t bytes, MonotonicTime now);
+  UploadProgress take(std::uint64_t bytes, MonotonicTime now);
   // Content of a length that was not announced is whole.
   void end();
 

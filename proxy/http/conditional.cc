@@ -117,26 +117,27 @@ bool not_modified_matches(const Validators& stored, const Validators& received) 
   return same_date && (!stored.etag.empty() || is_strong_date(stored.last_modified, stored.date));
 }
 
-HeadShows head_shows(const Validators& stored, const ResponseHead& response,
-                     std::uint64_t stored_length, UnixSeconds now, Proof proof) noexcept {
+HeadEvidence compare_head(const Validators& stored, const ResponseHead& response,
+                          std::uint64_t stored_length, UnixSeconds now,
+                          ValidatorStrength proof) noexcept {
   const Validators received = received_validators(response, now);
   const Validators proving = sufficient(stored, proof);
-  HeadShows shown = HeadShows::kNothing;
+  HeadEvidence shown = HeadEvidence::kNothing;
   if (!received.etag.empty()) {
-    if (received.etag != stored.etag) return HeadShows::kChange;
-    if (!proving.etag.empty()) shown = HeadShows::kSame;
+    if (received.etag != stored.etag) return HeadEvidence::kChange;
+    if (!proving.etag.empty()) shown = HeadEvidence::kSame;
   }
   if (received.last_modified != kNoDate) {
-    if (received.last_modified != stored.last_modified) return HeadShows::kChange;
-    if (proving.last_modified != kNoDate) shown = HeadShows::kSame;
+    if (received.last_modified != stored.last_modified) return HeadEvidence::kChange;
+    if (proving.last_modified != kNoDate) shown = HeadEvidence::kSame;
   }
   if (response.fields.has(FieldId::kContentLength)) {
     std::uint64_t length = 0;
     if (!parse_decimal(response.fields.value(FieldId::kContentLength), length) ||
         length != stored_length) {
-      return HeadShows::kChange;
+      return HeadEvidence::kChange;
     }
-    if (!received.any() && proof == Proof::kUsual) shown = HeadShows::kSameLength;
+    if (!received.any() && proof == ValidatorStrength::kUsual) shown = HeadEvidence::kSameLength;
   }
   return shown;
 }

@@ -48,8 +48,9 @@ bool not_modified_matches(const Validators& stored, const Validators& received) 
 // validators (kSame), or at least its length (kSameLength), says that it is the same, and none that
 // it is not. A validator counts as far as `proof` allows; the length only if it is alone, and there
 // is no doubt.
-enum class HeadShows : std::uint8_t { kNothing, kSameLength, kSame, kChange };
-HeadShows head_shows(const Validators& stored, const ResponseHead& response,
-                     std::uint64_t stored_length, UnixSeconds now, Proof proof) noexcept;
+enum class HeadEvidence : std::uint8_t { kNothing, kSameLength, kSame, kChange };
+HeadEvidence compare_head(const Validators& stored, const ResponseHead& response,
+                          std::uint64_t stored_length, UnixSeconds now,
+                          ValidatorStrength proof) noexcept;
 
 }  // namespace encore::http

@@ -17,7 +17,8 @@ std::optional<Continuation> continue_response(const ResponseHead& response,
       fields.count(FieldId::kLastModified) > 1 || fields.list_has(FieldId::kAcceptRanges, "none")) {
     return std::nullopt;
   }
-  const Validators proving = sufficient(received_validators(response, now), Proof::kStrong);
+  const Validators proving =
+      sufficient(received_validators(response, now), ValidatorStrength::kStrong);
   Continuation wanted;
   wanted.etag = proving.etag;
   // Two versions of one date differ in their lengths, if in anything that shows.

@@ -86,10 +86,10 @@ void append_cache_status(const CacheStatus& status, std::string& text) {
   write_cache_status(status, out);
 }
 
-OwnReply make_own_reply(int status, std::string_view text, std::string_view http_date,
-                        const CacheStatus& cache_status, const OwnPage* page) {
+SyntheticReply make_own_reply(int status, std::string_view text, std::string_view http_date,
+                              const CacheStatus& cache_status, const OwnPage* page) {
   const std::string_view reason = reason_phrase(static_cast<unsigned>(status));
-  OwnReply reply;
+  SyntheticReply reply;
   if (page != nullptr) {
     reply.body = page->body;
   } else {

@@ -28,7 +28,7 @@ void write_cache_status(const CacheStatus& status, HeadWriter& out);
 void append_cache_status(const CacheStatus& status, std::string& text);
 
 // A whole reply of our own.
-struct OwnReply {
+struct SyntheticReply {
   std::string head;  // with Content-Length and Cache-Status, without the empty line
   std::string body;
 };
@@ -38,7 +38,7 @@ struct OwnPage {
   std::string body;
 };
 // `text` is for people, one line. `page` null: that alone.
-OwnReply make_own_reply(int status, std::string_view text, std::string_view http_date,
-                        const CacheStatus& cache_status, const OwnPage* page = nullptr);
+SyntheticReply make_own_reply(int status, std::string_view text, std::string_view http_date,
+                              const CacheStatus& cache_status, const OwnPage* page = nullptr);
 
 }  // namespace encore::http

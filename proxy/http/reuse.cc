@@ -84,14 +84,15 @@ bool may_share(const StoredMeta& meta, const RequestDirectives& request, Monoton
   return !is_stale(meta, now) && decide_reuse(meta, request, now, options).action == Reuse::kFresh;
 }
 
-Proof wanted_proof(const StoredMeta& meta, MonotonicTime stale_from,
-                   const RequestDirectives& request, const ReuseOptions& options) noexcept {
+ValidatorStrength wanted_proof(const StoredMeta& meta, MonotonicTime stale_from,
+                               const RequestDirectives& request,
+                               const ReuseOptions& options) noexcept {
   // The index of a disk knows times to the second.
   constexpr Nanoseconds kInexact = seconds(1);
   const bool ended_early = stale_from < meta.fresh_until - kInexact;
   const bool is_reload = request.no_cache && !options.ignore_client_reload;
   const bool is_doubted = meta.is(StoredMeta::kInvalidated) || ended_early || is_reload;
-  return is_doubted ? Proof::kStrong : Proof::kUsual;
+  return is_doubted ? ValidatorStrength::kStrong : ValidatorStrength::kUsual;
 }
 
 bool may_serve_stale(const StoredMeta& meta, const RequestDirectives& request, MonotonicTime now,

@@ -46,8 +46,9 @@ bool may_share(const StoredMeta& meta, const RequestDirectives& request, Monoton
 // Returns the proof that a validation must give for a stored response that is stale for the cache
 // from `stale_from` on. kStrong where there is a doubt beyond its age: an invalidation, a soft
 // purge (it ends freshness before its time), a client that requests the origin's own response.
-Proof wanted_proof(const StoredMeta& meta, MonotonicTime stale_from,
-                   const RequestDirectives& request, const ReuseOptions& options) noexcept;
+ValidatorStrength wanted_proof(const StoredMeta& meta, MonotonicTime stale_from,
+                               const RequestDirectives& request,
+                               const ReuseOptions& options) noexcept;
 
 enum class OriginFailure : std::uint8_t {
   kErrorStatus,  // 500, 502, 503, 504

@@ -59,7 +59,7 @@ struct TargetEnd {
 
 // Bytes that may keep a path from being in normal form: '%', and '.', which may be part of a dot
 // segment.
-struct PathSuspect {
+struct AmbiguousPathByte {
   static constexpr bool matches(char c) noexcept { return c == '%' || c == '.'; }
 #if defined(__SSE2__)
   static __m128i matches(__m128i x) noexcept {

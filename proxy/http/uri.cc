@@ -175,9 +175,9 @@ char* write_path_slowly(std::string_view path, char* root) noexcept {
 bool is_plain_path(std::string_view path) noexcept {
   const char* begin = path.data();
   const char* end = begin + path.size();
-  const char* p = scan::find<scan::PathSuspect>(begin, begin, end);
+  const char* p = scan::find<scan::AmbiguousPathByte>(begin, begin, end);
   while (p != end && *p == '.' && p != begin && p[-1] != '/') {
-    p = scan::find<scan::PathSuspect>(begin, p + 1, end);
+    p = scan::find<scan::AmbiguousPathByte>(begin, p + 1, end);
   }
   return p == end;
 }

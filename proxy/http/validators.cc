@@ -52,9 +52,9 @@ bool is_sure_date(UnixSeconds last_modified, UnixSeconds date) noexcept {
   return is_strong_date(last_modified, date) && date - last_modified >= kSureSeconds;
 }
 
-Validators sufficient(const Validators& validators, Proof proof) noexcept {
+Validators sufficient(const Validators& validators, ValidatorStrength proof) noexcept {
   Validators proving = validators;
-  const bool is_strong = proof == Proof::kStrong;
+  const bool is_strong = proof == ValidatorStrength::kStrong;
   if (is_strong && !is_strong_etag(validators.etag)) proving.etag = {};
   const bool holds = is_strong ? is_sure_date(validators.last_modified, validators.date)
                                : is_strong_date(validators.last_modified, validators.date);

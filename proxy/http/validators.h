@@ -41,11 +41,11 @@ bool is_sure_date(UnixSeconds last_modified, UnixSeconds date) noexcept;
 
 // The proof that a validator has to give for a stored response to be used again
 // (docs/decisions/0401).
-enum class Proof : std::uint8_t {
+enum class ValidatorStrength : std::uint8_t {
   kUsual,   // it may have expired, no more: any entity tag, or a strong date
   kStrong,  // it may be outdated: a strong entity tag, or a sure date
 };
 // Those validators that prove so much.
-Validators sufficient(const Validators& validators, Proof proof) noexcept;
+Validators sufficient(const Validators& validators, ValidatorStrength proof) noexcept;
 
 }  // namespace encore::http

@@ -25,14 +25,15 @@ AccessCheck::AccessCheck(const ListenerPolicy& policy, const http::RequestHead& 
 }
 
 std::string_view AccessCheck::refused_by_lists() const {
-  return policy_.access.may_come(client_) ? policy_.access.refusal(named_) : "client-not-allowed";
+  return policy_.access.allows_client(client_) ? policy_.access.refusal(named_)
+                                               : "client-not-allowed";
 }
 
 std::optional<Refusal> AccessCheck::refuse_by_lists() const {
   const std::string_view why = refused_by_lists();
   if (why.empty()) return std::nullopt;
-  return refused_by_access(
-      why, policy_.access.may_come(client_) ? Refusal::Further::kMayStay : Refusal::Further::kEnds);
+  return refused_by_access(why, policy_.access.allows_client(client_) ? Refusal::Further::kMayStay
+                                                                      : Refusal::Further::kEnds);
 }
 
 std::optional<Refusal> AccessCheck::redirect() const {

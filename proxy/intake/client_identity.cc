@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "proxy/net/proxy_header.h"
-#include "proxy/settings/sender.h"
+#include "proxy/settings/effective_client.h"
 
 namespace encore::server {
 
@@ -40,7 +40,7 @@ void ClientIdentity::identify_by(const ListenerPolicy* policy, const http::Field
     view.secure = view.secure || secure_;
     return;
   }
-  const Sender sender = find_sender(*policy, from_, fields);
+  const EffectiveClient sender = find_effective_client(*policy, from_, fields);
   view.through_proxy = sender.through_proxy;
   view.secure = sender.through_proxy ? sender.secure : view.secure || secure_;
   client_ = sender.client;

@@ -50,11 +50,11 @@ class ClientIdentity {
   void set_tls(std::shared_ptr<const ClientTls> tls) { tls_ = std::move(tls); }
   const ClientTls* tls() const { return tls_.get(); }
   // Requests come inside this CONNECT from here on. Its client is the one identified last.
-  void enter(Inside inside) {
-    inside_ = std::make_unique<const Inside>(std::move(inside));
+  void enter(InterceptedConnect inside) {
+    inside_ = std::make_unique<const InterceptedConnect>(std::move(inside));
     has_more_ = true;
   }
-  const Inside* inside() const { return inside_.get(); }
+  const InterceptedConnect* inside() const { return inside_.get(); }
 
   // The peer, or whom a PROXY header has named in its stead.
   const net::Address& from() const { return from_; }
@@ -114,8 +114,8 @@ class ClientIdentity {
   net::Address from_;
   net::Address client_;
   std::shared_ptr<const ClientTls> tls_;
-  std::unique_ptr<const Inside> inside_;  // null: requests come as they are
-  std::unique_ptr<LoginCheck> logins_;    // null: not needed so far
+  std::unique_ptr<const InterceptedConnect> inside_;  // null: requests come as they are
+  std::unique_ptr<LoginCheck> logins_;                // null: not needed so far
   std::function<void()> resume_;
   std::uint64_t decrypted_by_ = 0;  // the runtime that has said so of its host
   bool awaits_header_ = false;

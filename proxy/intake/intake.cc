@@ -47,7 +47,7 @@ Intake::Outcome Intake::take(const Arrival& arrival, RequestView& view, CacheVie
   }
   if (runtime.identifies_all) view.request_id = identity.request_id(ids_, policy, &head);
   if (!may_be_hit(view)) return start(arrival, view, found);
-  parts_.cache.lookup({view.key, view.hash, head.fields, view.treatment->vary, client}, found);
+  parts_.cache.lookup({view.key, view.hash, head.fields, view.request_policy->vary, client}, found);
   // By the clock of after the lookup: what it has found may have come with this turn.
   if (is_plain_hit(view, found, runtime, parts_.loop.now())) {
     HitForm form = HitForm::kIdentity;
@@ -129,10 +129,10 @@ Intake::Outcome Intake::start(const Arrival& arrival, RequestView& view, const C
       RequestContext::make(parts_.runtime, view, arrival.text, identity.client(), identity.from());
   if (runtime.follows_requests) [[unlikely]] {
     std::string storage;
-    tell_step(request->request_id,
-              {view.head->method_text, " ", runtime.redaction.url(view.head->target, storage),
-               " of ", identity.client().to_string(), " on ", arrival.listener.name, ", ",
-               found.object ? "stored" : "not in memory"});
+    log_step(request->request_id,
+             {view.head->method_text, " ", runtime.redaction.url(view.head->target, storage),
+              " of ", identity.client().to_string(), " on ", arrival.listener.name, ", ",
+              found.object ? "stored" : "not in memory"});
   }
   if (view.head->method == http::Method::kConnect) {
     const bool is_opened = is_decrypted(*request, arrival.is_tls);
@@ -146,7 +146,7 @@ bool Intake::is_decrypted(const RequestContext& connect, bool is_tls) {
   // TLS within TLS is none of what a stream can do.
   if (runtime.interception == nullptr || is_tls) return false;
   // A circle is refused before any handshake inside it.
-  if (is_circle(connect)) return false;
+  if (is_forwarding_loop(connect)) return false;
   const http::Authority& authority = connect.target.authority;
   // A CONNECT that would be refused is refused as ever.
   const auto splice = splice_of(runtime, connect.client, lower_ascii(authority.host),

@@ -26,7 +26,7 @@
 #include "proxy/request/request_context.h"
 #include "proxy/request/request_ids.h"
 #include "proxy/request/request_view.h"
-#include "proxy/request/view_maker.h"
+#include "proxy/request/request_view_builder.h"
 #include "proxy/transfer/inflight.h"
 
 namespace encore::server {
@@ -38,7 +38,7 @@ class Intake {
     net::Loop& loop;
     const std::shared_ptr<const Runtime>& runtime;  // the present one
     const filter::Seed& identity_seed;
-    Doing& doing;
+    ThreadActivity& activity;
     WorkerStats& stats;
     RequestLog& log;
     CacheLookup& cache;
@@ -49,7 +49,7 @@ class Intake {
     const ConnectionsAllowed& allowed;
   };
   explicit Intake(const Parts& parts)
-      : parts_(parts), views_(parts.runtime, parts.identity_seed, parts.doing) {}
+      : parts_(parts), views_(parts.runtime, parts.identity_seed, parts.activity) {}
   Intake(const Intake&) = delete;
   Intake& operator=(const Intake&) = delete;
 
@@ -94,7 +94,7 @@ class Intake {
   };
   // The response to it, without the lines that frame it, and its record, which lacks what was sent.
   struct Reply {
-    http::OwnReply text;
+    http::SyntheticReply text;
     RequestRecord record;
   };
   Reply reply_to(const Refusal& refusal, const Refused& refused);
@@ -108,7 +108,7 @@ class Intake {
   bool is_decrypted(const RequestContext& connect, bool is_tls);
 
   const Parts parts_;
-  ViewMaker views_;
+  RequestViewBuilder views_;
   RequestIds ids_;
 };
 

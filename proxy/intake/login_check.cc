@@ -4,16 +4,16 @@
 
 namespace encore::server {
 
-LoginCheck::Found LoginCheck::found_by(LoginVerdict verdict) {
+LoginCheck::LookupResult LoginCheck::found_by(LoginVerdict verdict) {
   switch (verdict) {
     case LoginVerdict::kRight:
-      return Found::kRight;
+      return LookupResult::kRight;
     case LoginVerdict::kWrong:
-      return Found::kWrong;
+      return LookupResult::kWrong;
     case LoginVerdict::kUnknown:
       break;
   }
-  return Found::kUnchecked;
+  return LookupResult::kUnchecked;
 }
 
 LoginCheck::~LoginCheck() {
@@ -26,23 +26,23 @@ std::variant<LoginCheck::Right, Refusal, LoginCheck::Waits> LoginCheck::check(
   const http::FieldId field = request.field;
   if (request.fields.count(field) == 1) login = read_login(request.fields.value(field));
   switch (find(services, request, login)) {
-    case Found::kRight:
+    case LookupResult::kRight:
       services.stats.logins_right.add();
       mark_ = request.policy.credentials->mark_of(login);
       user_ = std::move(login.name);
       return Right{};
-    case Found::kWaits:
+    case LookupResult::kWaits:
       return Waits{};
-    case Found::kTooMany:
+    case LookupResult::kTooMany:
       services.stats.logins_limited.add();
       return too_many("failed-logins", std::chrono::minutes(1));
-    case Found::kBusy:
+    case LookupResult::kBusy:
       services.stats.logins_limited.add();
       return logins_busy();
-    case Found::kUnchecked:
+    case LookupResult::kUnchecked:
       return login_unchecked();
-    case Found::kWrong:
-    case Found::kUnknown:
+    case LookupResult::kWrong:
+    case LookupResult::kUnknown:
       break;
   }
   const bool wrong = request.fields.has(field);
@@ -51,41 +51,43 @@ std::variant<LoginCheck::Right, Refusal, LoginCheck::Waits> LoginCheck::check(
                       request.policy.challenge);
 }
 
-LoginCheck::Found LoginCheck::find(const LoginServices& services, const Request& request,
-                                   Login& login) {
+LoginCheck::LookupResult LoginCheck::find(const LoginServices& services, const Request& request,
+                                          Login& login) {
   const Credentials& credentials = *request.policy.credentials;
   const auto network = request.client.network_bytes();
   const std::string whose(reinterpret_cast<const char*>(network.data()), network.size());
   if (login.scheme == Login::Scheme::kBasic && credentials.has_users()) {
     return find_password(services, request, login, whose);
   }
-  if (login.scheme != Login::Scheme::kBearer || !credentials.has_tokens()) return Found::kUnknown;
+  if (login.scheme != Login::Scheme::kBearer || !credentials.has_tokens())
+    return LookupResult::kUnknown;
   // A token is checked, no matter what others at this address have tried: that costs next to
   // nothing, and nobody guesses 128 bits, however often he may.
   if (const std::string* name = credentials.name_of_token(login.secret)) {
     login.name = *name;
-    return Found::kRight;
+    return LookupResult::kRight;
   }
   const bool is_limited = request.failures != nullptr &&
                           request.failures->take(whose, services.loop.now()).count() != 0;
-  return is_limited ? Found::kTooMany : Found::kWrong;
+  return is_limited ? LookupResult::kTooMany : LookupResult::kWrong;
 }
 
 // Checks a password that is not remembered, on another thread.
-LoginCheck::Found LoginCheck::find_password(const LoginServices& services, const Request& request,
-                                            const Login& login, const std::string& whose) {
+LoginCheck::LookupResult LoginCheck::find_password(const LoginServices& services,
+                                                   const Request& request, const Login& login,
+                                                   const std::string& whose) {
   const Credentials::Hash hash = request.policy.credentials->hash_of(login.name);
-  if (hash.text == nullptr) return Found::kUnknown;
+  if (hash.text == nullptr) return LookupResult::kUnknown;
   const net::Digest id = services.passwords.id_of(login, *hash.text);
   const MonotonicTime now = services.loop.now();
   const std::shared_ptr<TokenBuckets>& failures = request.failures;
   if (check_ != nullptr && check_->id == id) {
-    if (!check_->verdict) return Found::kWaits;
+    if (!check_->verdict) return LookupResult::kWaits;
     const LoginVerdict verdict = *check_->verdict;
     check_.reset();
     return found_by(verdict);
   }
-  if (hash.known && services.passwords.is_remembered(id, now)) return Found::kRight;
+  if (hash.known && services.passwords.is_remembered(id, now)) return LookupResult::kRight;
   if (check_ != nullptr) check_->owner = nullptr;
   check_ = std::make_shared<Check>(Check{.owner = this, .id = id, .verdict = {}});
   // `counted`: where it counts as wrong until it is known to be right; null: nowhere.
@@ -102,10 +104,10 @@ LoginCheck::Found LoginCheck::find_password(const LoginServices& services, const
       });
     };
   };
-  if (services.passwords.join(whose, id, tell(nullptr))) return Found::kWaits;
+  if (services.passwords.join(whose, id, tell(nullptr))) return LookupResult::kWaits;
   if (failures != nullptr && failures->take(whose, now).count() != 0) {
     check_.reset();
-    return Found::kTooMany;
+    return LookupResult::kTooMany;
   }
   const bool taken = services.passwords.check({.client = whose,
                                                .login = login,
@@ -113,10 +115,10 @@ LoginCheck::Found LoginCheck::find_password(const LoginServices& services, const
                                                .known = hash.known,
                                                .helper = hash.helper,
                                                .done = tell(failures)});
-  if (taken) return Found::kWaits;
+  if (taken) return LookupResult::kWaits;
   if (failures != nullptr) failures->give_back(whose, now);
   check_.reset();
-  return Found::kBusy;
+  return LookupResult::kBusy;
 }
 
 }  // namespace encore::server

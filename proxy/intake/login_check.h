@@ -70,12 +70,20 @@ class LoginCheck {
     std::optional<LoginVerdict> verdict;  // nothing: not known yet
   };
   // Unchecked: the program that knows gave no answer.
-  enum class Found : std::uint8_t { kRight, kWrong, kUnknown, kWaits, kTooMany, kBusy, kUnchecked };
-  static Found found_by(LoginVerdict verdict);
+  enum class LookupResult : std::uint8_t {
+    kRight,
+    kWrong,
+    kUnknown,
+    kWaits,
+    kTooMany,
+    kBusy,
+    kUnchecked
+  };
+  static LookupResult found_by(LoginVerdict verdict);
   // Sets the name of a login that has none of its own.
-  Found find(const LoginServices& services, const Request& request, Login& login);
-  Found find_password(const LoginServices& services, const Request& request, const Login& login,
-                      const std::string& whose);
+  LookupResult find(const LoginServices& services, const Request& request, Login& login);
+  LookupResult find_password(const LoginServices& services, const Request& request,
+                             const Login& login, const std::string& whose);
 
   std::string user_;
   std::string mark_;

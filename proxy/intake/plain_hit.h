@@ -8,16 +8,16 @@
 #include <string_view>
 
 #include "base/time.h"
+#include "proxy/exchange/request_facts.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/exchange/response_coding.h"
-#include "proxy/exchange/told_request.h"
 #include "proxy/http/coded_head.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/http/stored_meta.h"
 #include "proxy/net/address.h"
 #include "proxy/request/request_ids.h"
 #include "proxy/request/request_view.h"
-#include "proxy/request/view_maker.h"
+#include "proxy/request/request_view_builder.h"
 #include "proxy/settings/runtime.h"
 #include "proxy/transfer/response.h"
 

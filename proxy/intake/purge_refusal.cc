@@ -4,7 +4,7 @@
 #include <string>
 
 #include "proxy/observe/log.h"
-#include "proxy/observe/told_once.h"
+#include "proxy/observe/log_once_filter.h"
 
 namespace encore::server {
 namespace {
@@ -24,7 +24,7 @@ void note_refused_purge(const Runtime& runtime, WorkerStats& stats, const Listen
                         std::string_view detail) {
   if (listener.index >= runtime.config.listen.size()) return;
   const config::Listen& listen = runtime.config.listen[listener.index];
-  ToldOnce& told = *runtime.told_once;
+  LogOnceFilter& told = *runtime.told_once;
   const std::string& name = listener.name;
   if (detail == kPurgeNotAllowed) {
     stats.purges_refused.add();

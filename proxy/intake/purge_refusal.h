@@ -7,7 +7,7 @@
 #include "proxy/http/message.h"
 #include "proxy/net/address.h"
 #include "proxy/observe/stats.h"
-#include "proxy/request/view_maker.h"
+#include "proxy/request/request_view_builder.h"
 #include "proxy/settings/runtime.h"
 
 namespace encore::server {

@@ -121,7 +121,7 @@ Refusal too_many(std::string_view detail, Nanoseconds wait, Refusal::Further fur
   return refusal;
 }
 
-http::OwnReply reply_to(const Refusal& refusal, const RefusalFacts& facts) {
+http::SyntheticReply reply_to(const Refusal& refusal, const RefusalFacts& facts) {
   const Runtime& runtime = facts.runtime;
   const ListenerPolicy* const policy = runtime.policy(facts.listener.index);
   http::CacheStatus cache_status;
@@ -130,7 +130,7 @@ http::OwnReply reply_to(const Refusal& refusal, const RefusalFacts& facts) {
   const std::string text = std::string(refusal.text) + " Reason: " + std::string(refusal.detail) +
                            named_keys(facts.listener.mode, refusal.detail) + ".";
   const http::OwnPage content{.content_type = "application/octet-stream", .body = refusal.content};
-  http::OwnReply reply = http::make_own_reply(
+  http::SyntheticReply reply = http::make_own_reply(
       refusal.status, text, facts.http_date, cache_status,
       refusal.content.empty() ? runtime.error_pages.find(refusal.status) : &content);
   reply.head += refusal.fields;

@@ -10,7 +10,7 @@
 #include "proxy/http/parser.h"
 #include "proxy/http/reply_text.h"
 #include "proxy/observe/outcome.h"
-#include "proxy/request/view_maker.h"
+#include "proxy/request/request_view_builder.h"
 #include "proxy/settings/rules.h"
 #include "proxy/settings/runtime.h"
 
@@ -67,6 +67,6 @@ struct RefusalFacts {
   std::string_view request_id;  // sent where clients receive it; empty: there is none
 };
 // Without the lines that frame it, and the empty one.
-http::OwnReply reply_to(const Refusal& refusal, const RefusalFacts& facts);
+http::SyntheticReply reply_to(const Refusal& refusal, const RefusalFacts& facts);
 
 }  // namespace encore::server

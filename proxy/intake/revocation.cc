@@ -26,8 +26,8 @@ std::string revoked_client(const Revision& revision) {
   const bool may_use =
       !is_forward || revision.runtime.destinations.is_client_allowed(revision.client);
   const ListenerPolicy* const policy = revision.runtime.policy(revision.listener.index);
-  const bool may_come = policy == nullptr || policy->access.may_come(revision.client);
-  return may_use && may_come ? std::string() : "client-not-allowed";
+  const bool allows_client = policy == nullptr || policy->access.allows_client(revision.client);
+  return may_use && allows_client ? std::string() : "client-not-allowed";
 }
 
 // By the lists of the listener, and by its files of logins.
@@ -35,7 +35,7 @@ std::string revoked_by_listener(const Revision& revision, const Named& named,
                                 std::string_view login) {
   const ListenerPolicy* const policy = revision.runtime.policy(revision.listener.index);
   if (policy == nullptr) return {};
-  if (!policy->access.may_come(revision.client)) return "client-not-allowed";
+  if (!policy->access.allows_client(revision.client)) return "client-not-allowed";
   if (policy->credentials != nullptr && !policy->credentials->is_current(login)) {
     return "login-revoked";
   }
@@ -78,14 +78,14 @@ std::string revoked(const Revision& revision, const Named& named, std::string_vi
   return revoked_destination(revision, named, origin);
 }
 
-std::string revoked_inside(const Revision& revision, const Inside& inside) {
+std::string revoked_inside(const Revision& revision, const InterceptedConnect& inside) {
   const std::string host = plain_host(inside.host);
   const Named named{.method = kConnect, .host = host, .path = {}, .port = inside.port};
   return revoked(revision, named, inside.login, nullptr);
 }
 
 std::string revoked_request(const Revision& revision, const RequestContext& request,
-                            const net::Address* origin, const Inside* inside) {
+                            const net::Address* origin, const InterceptedConnect* inside) {
   const std::string host =
       plain_host(request.has_uri() ? request.host_text() : request.target.authority.host);
   const Named named{.method = request.head.method_text,

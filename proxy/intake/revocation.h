@@ -8,7 +8,7 @@
 #include "proxy/intake/client_identity.h"
 #include "proxy/net/address.h"
 #include "proxy/request/request_context.h"
-#include "proxy/request/view_maker.h"
+#include "proxy/request/request_view_builder.h"
 #include "proxy/settings/runtime.h"
 
 namespace encore::server {

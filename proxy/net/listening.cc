@@ -26,29 +26,29 @@ Socket open_unix() {
   return Socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-enum class Found { kNothing, kStale, kInUse, kNoSocket };
+enum class SocketPathState { kNothing, kStale, kInUse, kNoSocket };
 
 // Returns the kind of file at that path.
-Found look_at(const std::string& path) {
+SocketPathState inspect_path(const std::string& path) {
   struct stat status{};
-  if (::lstat(path.c_str(), &status) != 0) return Found::kNothing;
-  if (!S_ISSOCK(status.st_mode)) return Found::kNoSocket;
+  if (::lstat(path.c_str(), &status) != 0) return SocketPathState::kNothing;
+  if (!S_ISSOCK(status.st_mode)) return SocketPathState::kNoSocket;
   const Socket probe = open_unix();
   const auto address = unix_address(path);
-  if (!probe || !address) return Found::kInUse;
+  if (!probe || !address) return SocketPathState::kInUse;
   const auto* any = reinterpret_cast<const sockaddr*>(&*address);
-  if (::connect(probe.get(), any, sizeof *address) == 0) return Found::kInUse;
-  return errno == ECONNREFUSED ? Found::kStale : Found::kInUse;
+  if (::connect(probe.get(), any, sizeof *address) == 0) return SocketPathState::kInUse;
+  return errno == ECONNREFUSED ? SocketPathState::kStale : SocketPathState::kInUse;
 }
 
 Result<void> refuse(const std::string& path) {
-  switch (look_at(path)) {
-    case Found::kNothing:
-    case Found::kStale:
+  switch (inspect_path(path)) {
+    case SocketPathState::kNothing:
+    case SocketPathState::kStale:
       return {};
-    case Found::kInUse:
+    case SocketPathState::kInUse:
       return failed(path, EADDRINUSE);
-    case Found::kNoSocket:
+    case SocketPathState::kNoSocket:
       return fail("cannot listen on unix:" + path + ": the file exists and is not a socket");
   }
   return {};

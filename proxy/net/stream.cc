@@ -268,7 +268,8 @@ void Stream::resume_reading() {
 }
 
 bool Stream::start_tls(TlsSessionPointer tls) {
-  ENCORE_CHECK(is_open() && tls_ == nullptr && health_ == Health::kWell && owed_ == Owed::kNothing,
+  ENCORE_CHECK(is_open() && tls_ == nullptr && health_ == Health::kWell &&
+                   owed_ == PendingWritable::kNothing,
                "a plain stream with nothing unsent goes over to TLS");
   if (!tls->attach(socket_.get())) return false;
   tls_ = std::move(tls);
@@ -431,14 +432,14 @@ WriteResult Stream::write_tls(std::span<const iovec> parts, std::size_t asked) {
 }
 
 WriteResult Stream::taken(std::size_t bytes, std::size_t asked) {
-  if (owed_ == Owed::kSent) set_awaits_sent(false);
+  if (owed_ == PendingWritable::kSent) set_awaits_sent(false);
   if (bytes > 0) {
     bytes_written_ += bytes;
     loop_.shares().count_written(*this, bytes, cost(tls_));
     last_activity_ = loop_.now();
   }
-  owed_ = bytes < asked ? Owed::kRoom : Owed::kNothing;
-  if (owed_ == Owed::kRoom) {
+  owed_ = bytes < asked ? PendingWritable::kRoom : PendingWritable::kNothing;
+  if (owed_ == PendingWritable::kRoom) {
     arm_write_event();
     return {.status = WriteStatus::kBlocked, .bytes = bytes};
   }
@@ -494,11 +495,11 @@ void Stream::write_ready() {
   if (std::exchange(read_awaits_room_, false) && !paused_) {
     loop_.schedule(*this, &Stream::on_resumed);
   }
-  const bool is_owed = owed_ != Owed::kNothing;
-  if (owed_ == Owed::kSent) set_awaits_sent(false);
-  owed_ = Owed::kNothing;
+  const bool is_owed = owed_ != PendingWritable::kNothing;
+  if (owed_ == PendingWritable::kSent) set_awaits_sent(false);
+  owed_ = PendingWritable::kNothing;
   if (is_owed && !call_handler([&] { handler_->on_writable(*this); })) return;
-  if (owed_ != Owed::kNothing || read_awaits_room_) return;
+  if (owed_ != PendingWritable::kNothing || read_awaits_room_) return;
   if (tls_ == nullptr || !tls_->has_unsent()) disarm_write_event();
 }
 
@@ -525,7 +526,7 @@ void Stream::detach() {
   loop_.unschedule(*this);
   read_event_.remove();
   write_event_.reset();
-  owed_ = Owed::kNothing;
+  owed_ = PendingWritable::kNothing;
 }
 
 void Stream::close_gracefully() {

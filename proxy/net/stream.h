@@ -215,7 +215,7 @@ class Stream : private DeferredNode {
     kFailed,       // on_error was called
   };
   // Why on_writable is to come.
-  enum class Owed : std::uint8_t {
+  enum class PendingWritable : std::uint8_t {
     kNothing,
     kRoom,  // a write took less than all
     kSent,  // all written bytes are to be sent: the kernel was notified
@@ -269,7 +269,7 @@ class Stream : private DeferredNode {
   bool paused_ = true;
   bool eof_ = false;
   bool ready_ = true;  // false until a TLS handshake is done
-  Owed owed_ = Owed::kNothing;
+  PendingWritable owed_ = PendingWritable::kNothing;
   bool shutdown_due_ = false;      // once TLS has sent what it holds
   bool read_awaits_room_ = false;  // TLS has something to send before it reads on
   Event read_event_;

@@ -68,19 +68,19 @@ void Stream::set_awaits_sent(bool awaits) {
   // The socket is writable when less than this is unsent; 0 is the system's value.
   const int unsent_max = awaits ? 1 : 0;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof unsent_max);
-  owed_ = awaits ? Owed::kSent : Owed::kNothing;
+  owed_ = awaits ? PendingWritable::kSent : PendingWritable::kNothing;
 }
 
 Stream::Sent Stream::await_sent() {
   if (health_ != Health::kWell) return Sent::kNever;
   const bool is_in_tls = tls_ != nullptr && tls_->has_unsent();
   if (!is_in_tls && bytes_unsent() == 0) {
-    if (owed_ == Owed::kSent) set_awaits_sent(false);
+    if (owed_ == PendingWritable::kSent) set_awaits_sent(false);
     return Sent::kAll;
   }
   // A socket that has ended is writable, again and again.
   if (is_over(socket_)) return Sent::kNever;
-  if (owed_ != Owed::kSent) set_awaits_sent(true);
+  if (owed_ != PendingWritable::kSent) set_awaits_sent(true);
   arm_write_event();
   return Sent::kNotYet;
 }

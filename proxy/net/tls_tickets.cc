@@ -174,12 +174,12 @@ TlsTickets::Key TlsTickets::current(MonotonicTime now) {
   return keys_.front();
 }
 
-std::optional<TlsTickets::Found> TlsTickets::find(std::span<const unsigned char> name,
-                                                  MonotonicTime now) {
+std::optional<TlsTickets::FoundKey> TlsTickets::find(std::span<const unsigned char> name,
+                                                     MonotonicTime now) {
   const MutexLock lock(mutex_);
   rotate(now);
   for (const Key& key : keys_) {
-    if (std::ranges::equal(key.name, name)) return Found{key, &key == &keys_.front()};
+    if (std::ranges::equal(key.name, name)) return FoundKey{key, &key == &keys_.front()};
   }
   return std::nullopt;
 }

@@ -50,12 +50,12 @@ class TlsTickets {
   std::string save(MonotonicTime now);
   // Returns the key that encrypts tickets from now on.
   Key current(MonotonicTime now);
-  struct Found {
+  struct FoundKey {
     Key key;
     bool is_current = false;
   };
   // Nothing: nobody's, or too old.
-  std::optional<Found> find(std::span<const unsigned char> name, MonotonicTime now);
+  std::optional<FoundKey> find(std::span<const unsigned char> name, MonotonicTime now);
 
  private:
   TlsTickets() = default;

@@ -67,12 +67,12 @@ class Line {
   const LoggedRequest& request_;
   const RequestRecord& record_;
   const Redaction& redaction_;
-  Within within_ = Within::kWord;
+  FieldQuoting within_ = FieldQuoting::kWord;
   std::string storage_;
 };
 
 void Line::add(const config::LogPart& part) {
-  within_ = part.quoted ? Within::kQuotes : Within::kWord;
+  within_ = part.quoted ? FieldQuoting::kQuotes : FieldQuoting::kWord;
   if (part.field < LogField::kEpoch) {
     value(value_of(part.field, request_));
   } else if (part.field < LogField::kLiteral) {
@@ -171,14 +171,14 @@ void Line::request_line() {
     out_ += '-';
     return;
   }
-  const Within within = within_;
+  const FieldQuoting within = within_;
   text(request_.method());
-  out_ += within == Within::kQuotes ? " " : "%20";
+  out_ += within == FieldQuoting::kQuotes ? " " : "%20";
   // A space in it would be one between the parts.
-  within_ = Within::kWord;
+  within_ = FieldQuoting::kWord;
   url(request_.url);
   within_ = within;
-  out_ += within == Within::kQuotes ? " " : "%20";
+  out_ += within == FieldQuoting::kQuotes ? " " : "%20";
   text(request_.version());
 }
 

@@ -57,7 +57,7 @@ void append_why(std::string& out, const RequestRecord& record) {
   out += ' ';
   out += to_string(record.outcome);
   out += '/';
-  append_plain(out, record.detail, Within::kWord);
+  append_plain(out, record.detail, FieldQuoting::kWord);
 }
 
 // time elapsed client code/status bytes method URL user hierarchy/peer type
@@ -68,7 +68,7 @@ void append_squid(std::string& out, const LoggedRequest& request, const Redactio
   out += ' ';
   append_padded(out, request.duration.count() / 1'000'000, 6, ' ');
   out += ' ';
-  append_plain(out, request.client, Within::kWord);
+  append_plain(out, request.client, FieldQuoting::kWord);
   out += ' ';
   out += squid_code(record);
   out += '/';
@@ -76,18 +76,19 @@ void append_squid(std::string& out, const LoggedRequest& request, const Redactio
   out += ' ';
   append_number(out, record.sent_bytes);
   out += ' ';
-  append_plain(out, request.method(), Within::kWord);
+  append_plain(out, request.method(), FieldQuoting::kWord);
   out += ' ';
   const std::string_view url = redaction.url(request.url, storage);
-  append_plain(out, url.empty() ? kNoUrl : url, Within::kWord);
+  append_plain(out, url.empty() ? kNoUrl : url, FieldQuoting::kWord);
   out += ' ';
   append_user(out, record.user);
   out += ' ';
   out += squid_hierarchy(record);
   out += '/';
-  append_plain(out, squid_peer(record), Within::kWord);
+  append_plain(out, squid_peer(record), FieldQuoting::kWord);
   out += ' ';
-  append_plain(out, record.content_type.substr(0, record.content_type.find(';')), Within::kWord);
+  append_plain(out, record.content_type.substr(0, record.content_type.find(';')),
+               FieldQuoting::kWord);
   append_why(out, record);
 }
 
@@ -95,18 +96,18 @@ void append_squid(std::string& out, const LoggedRequest& request, const Redactio
 void append_combined(std::string& out, const LoggedRequest& request, const Redaction& redaction) {
   const RequestRecord& record = request.record;
   std::string storage;
-  append_plain(out, request.client, Within::kWord);
+  append_plain(out, request.client, FieldQuoting::kWord);
   out += " - ";
   append_user(out, record.user);
   out += " [";
   out += log_time(request.received);
   out += "] \"";
   if (!request.method().empty()) {
-    append_plain(out, request.method(), Within::kQuotes);
+    append_plain(out, request.method(), FieldQuoting::kQuotes);
     out += ' ';
-    append_plain(out, redaction.url(request.url, storage), Within::kWord);
+    append_plain(out, redaction.url(request.url, storage), FieldQuoting::kWord);
     out += ' ';
-    append_plain(out, request.version(), Within::kQuotes);
+    append_plain(out, request.version(), FieldQuoting::kQuotes);
   } else {
     out += '-';
   }
@@ -116,9 +117,9 @@ void append_combined(std::string& out, const LoggedRequest& request, const Redac
   append_number(out, record.body_bytes);
   out += " \"";
   append_plain(out, redaction.url(request.field(http::FieldId::kReferer), storage),
-               Within::kQuotes);
+               FieldQuoting::kQuotes);
   out += "\" \"";
-  append_plain(out, request.field(http::FieldId::kUserAgent), Within::kQuotes);
+  append_plain(out, request.field(http::FieldId::kUserAgent), FieldQuoting::kQuotes);
   out += '"';
   append_why(out, record);
 }

@@ -64,12 +64,12 @@ const Second& second_of(WallTime time) {
 
 }  // namespace
 
-void append_plain(std::string& out, std::string_view text, Within within) {
+void append_plain(std::string& out, std::string_view text, FieldQuoting within) {
   if (text.empty()) {
     out += '-';
     return;
   }
-  const Safe& safe = within == Within::kQuotes ? kSafeInQuotes : kSafeWord;
+  const Safe& safe = within == FieldQuoting::kQuotes ? kSafeInQuotes : kSafeWord;
   constexpr std::size_t kEscapedBytes = 3;
   const std::string_view kept =
       text.size() <= kFieldBytesMax / kEscapedBytes
@@ -87,7 +87,7 @@ void append_user(std::string& out, std::string_view user) {
   if (user == "-") {
     out += "%2d";
   } else {
-    append_plain(out, user, Within::kWord);
+    append_plain(out, user, FieldQuoting::kWord);
   }
 }
 

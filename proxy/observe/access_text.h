@@ -13,8 +13,8 @@ namespace encore::server {
 
 // For the formats that separate by spaces and quotes: "-" for nothing, %XX for what they misread.
 // Longer than kFieldBytesMax with that, it is cut (field_limit.h).
-enum class Within : std::uint8_t { kWord, kQuotes };
-void append_plain(std::string& out, std::string_view text, Within within);
+enum class FieldQuoting : std::uint8_t { kWord, kQuotes };
+void append_plain(std::string& out, std::string_view text, FieldQuoting within);
 // Nobody is "-" in these formats, so that a user of that name is written otherwise.
 void append_user(std::string& out, std::string_view user);
 void append_number(std::string& out, std::int64_t value);

@@ -7,7 +7,7 @@
 
 namespace encore::server {
 
-void tell_step(std::string_view request_id, std::initializer_list<std::string_view> parts) {
+void log_step(std::string_view request_id, std::initializer_list<std::string_view> parts) {
   constexpr std::size_t kLineBytesMax = 2048;
   std::string line = "request ";
   line += request_id.empty() ? "-" : request_id;

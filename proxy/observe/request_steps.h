@@ -8,6 +8,6 @@ namespace encore::server {
 
 // "request ID: ...": the parts one behind the other, of which nothing a peer has sent can begin
 // another line. To be called where Runtime::follows_requests.
-void tell_step(std::string_view request_id, std::initializer_list<std::string_view> parts);
+void log_step(std::string_view request_id, std::initializer_list<std::string_view> parts);
 
 }  // namespace encore::server

@@ -18,11 +18,11 @@ void RequestTap::add(std::string line) {
   }
 }
 
-RequestTap::Taken RequestTap::take(std::uint64_t from, std::size_t most) const {
+RequestTap::RecordBatch RequestTap::take(std::uint64_t from, std::size_t most) const {
   const MutexLock lock(mutex_);
   const std::uint64_t first = next_ - lines_.size();
   from = std::min(from, next_);
-  Taken taken;
+  RecordBatch taken;
   taken.dropped = from < first ? first - from : 0;
   const std::uint64_t begin = std::max(from, first);
   const std::uint64_t end = std::min<std::uint64_t>(next_, begin + most);

@@ -25,14 +25,14 @@ class RequestTap {
   // Adds a record, a line of JSON with its newline.
   void add(std::string line);
 
-  struct Taken {
+  struct RecordBatch {
     std::vector<std::string> lines;  // without newlines, the oldest first
     std::uint64_t next = 0;          // number of the record behind the last of them
     std::uint64_t dropped = 0;       // records behind `from` that are not there any more
   };
   // The records from number `from` on, at most `most` of them. A number that has not been given yet
   // stands for the next record.
-  Taken take(std::uint64_t from, std::size_t most) const;
+  RecordBatch take(std::uint64_t from, std::size_t most) const;
   // The number of the next record.
   std::uint64_t next() const;
 

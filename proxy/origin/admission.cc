@@ -15,7 +15,7 @@
 
 namespace encore::server {
 
-bool has_large_head(const RequestContext& request, const Received& received,
+bool has_large_head(const RequestContext& request, const ReceivedResponse& received,
                     const SharedResponse& response) {
   // A Date, a Content-Length, and where the parts of a body lie.
   constexpr std::size_t kAddedMax = 256;
@@ -33,7 +33,7 @@ bool has_large_head(const RequestContext& request, const Received& received,
 }
 
 bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
-                         const Treatment& treatment, std::uint64_t bytes) {
+                         const RequestPolicy& request_policy, std::uint64_t bytes) {
   const cache::Key key = cache_key(request);
   const MonotonicTime now = services.loop.now();
   const cache::Kernel& kernel = services.kernel;
@@ -41,16 +41,16 @@ bool is_refused_for_size(const OriginServices& services, const RequestContext& r
   // is at first.
   const Runtime& runtime = *request.runtime;
   const bool on_probation = runtime.config.admission.policy == config::Policy::kProbation &&
-                            treatment.admission.kind == cache::AdmissionRule::Kind::kPolicy;
+                            request_policy.admission.kind == cache::AdmissionRule::Kind::kPolicy;
   const std::uint64_t beyond =
-      !on_probation && treatment.max_object_bytes > runtime.max_memory_object_bytes
+      !on_probation && request_policy.max_object_bytes > runtime.max_memory_object_bytes
           ? std::min(bytes, runtime.max_memory_object_bytes)
           : bytes;
   // Only a refusal because of the size counts: a response that admission refuses at any size is
   // passed on.
-  return bytes > treatment.max_object_bytes ||
-         (kernel.would_admit(key, now, 0, treatment.admission) &&
-          !kernel.would_admit(key, now, beyond, treatment.admission));
+  return bytes > request_policy.max_object_bytes ||
+         (kernel.would_admit(key, now, 0, request_policy.admission) &&
+          !kernel.would_admit(key, now, beyond, request_policy.admission));
 }
 
 namespace {
@@ -78,17 +78,17 @@ void keep_ranges_alone(OriginServices& services, const RequestContext& request) 
 
 namespace {
 
-bool is_beyond_memory(const RequestContext& request, const Treatment& treatment,
+bool is_beyond_memory(const RequestContext& request, const RequestPolicy& request_policy,
                       const StoringPlan& plan) {
   return plan.size_bytes > request.runtime->max_memory_object_bytes &&
-         plan.size_bytes <= treatment.max_object_bytes;
+         plan.size_bytes <= request_policy.max_object_bytes;
 }
 
 }  // namespace
 
 ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
-                        const Treatment& treatment, const StoringPlan& plan, std::uint32_t joined,
-                        SharedResponse& response) {
+                        const RequestPolicy& request_policy, const StoringPlan& plan,
+                        std::uint32_t joined, SharedResponse& response) {
   response.shareable = plan.shareable;
   response.outcome = plan.outcome;
   if (plan.admission == Admission::kNone) return ResponseBody::Use::kPass;
@@ -100,7 +100,7 @@ ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
                              // the same time already store (docs/decisions/0050).
                              .requests = counts ? 1 : 1 + joined,
                              .size_bytes = plan.size_bytes,
-                             .disk_only = is_beyond_memory(request, treatment, plan),
+                             .disk_only = is_beyond_memory(request, request_policy, plan),
                              .rule = response.admission},
                             services.loop.now());
   response.outcome = cache::outcome_of<Outcome>(reason);
@@ -127,7 +127,7 @@ void invalidate_others(OriginServices& services, const RequestContext& request,
   if (!request.has_uri()) return;
   const Runtime& runtime = *request.runtime;
   // A rule may give a URL another key, and others the one that it has without a rule: all go.
-  const Treatment& without_rule = request.is_forward() ? runtime.forward : runtime.reverse;
+  const RequestPolicy& without_rule = request.is_forward() ? runtime.forward : runtime.reverse;
   for (const std::string& uri :
        http::invalidated_keys(request.target, head, {.scheme = without_rule.keys.scheme})) {
     std::vector<std::string_view> realms = {kForwardRealm};

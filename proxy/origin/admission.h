@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "proxy/http/message.h"
-#include "proxy/origin/received.h"
+#include "proxy/origin/received_response.h"
 #include "proxy/origin/response_body.h"
 #include "proxy/origin/response_plan.h"
 #include "proxy/origin/services.h"
@@ -17,12 +17,12 @@ namespace encore::server {
 
 // True if the store takes no head of this size, with its tags and its key. An upper bound of the
 // stored head: what is added to one that came is short.
-bool has_large_head(const RequestContext& request, const Received& received,
+bool has_large_head(const RequestContext& request, const ReceivedResponse& received,
                     const SharedResponse& response);
 
 // True if the cache would let it in, but for its size.
 bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
-                         const Treatment& treatment, std::uint64_t bytes);
+                         const RequestPolicy& request_policy, std::uint64_t bytes);
 
 // Requests with the credentials of this one do not wait for what they could not have; or do again
 // (kNo).
@@ -34,8 +34,8 @@ void keep_ranges_alone(OriginServices& services, const RequestContext& request);
 // Asks the kernel as the plan says, `joined` others having waited. Sets outcome and shareable of
 // the response, and reason where it is only counted; returns the use of its body.
 ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
-                        const Treatment& treatment, const StoringPlan& plan, std::uint32_t joined,
-                        SharedResponse& response);
+                        const RequestPolicy& request_policy, const StoringPlan& plan,
+                        std::uint32_t joined, SharedResponse& response);
 
 // A stored response that is outdated, and what came may not take its place.
 void drop_stored(OriginServices& services, const RequestContext& request,

@@ -36,8 +36,8 @@ void note_overtaken(OriginServices& services, const RequestContext& request) {
   }
 }
 
-void note_answer(OriginServices& services, const RequestContext& request, const Received& received,
-                 const store::Object& stored) {
+void note_answer(OriginServices& services, const RequestContext& request,
+                 const ReceivedResponse& received, const store::Object& stored) {
   const unsigned status = received.head.status;
   // An error of the server, or one that the request is to blame for, says nothing of the resource.
   if (services.changed == nullptr || status >= 500 || http::blames_the_request(status)) return;

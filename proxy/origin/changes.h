@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "proxy/origin/received.h"
+#include "proxy/origin/received_response.h"
 #include "proxy/origin/services.h"
 #include "proxy/store/object.h"
 
@@ -14,8 +14,8 @@ namespace encore::server {
 // The origin has answered with a response for which it was shown `stored`: a change, unless both
 // have the same validator. If neither has any, nobody can tell, and it counts as one; an error of
 // the server says nothing of the content.
-void note_answer(OriginServices& services, const RequestContext& request, const Received& received,
-                 const store::Object& stored);
+void note_answer(OriginServices& services, const RequestContext& request,
+                 const ReceivedResponse& received, const store::Object& stored);
 
 // A whole response has taken the place of one that nobody knew of when it was asked for: of the
 // two nobody can tell which was first.

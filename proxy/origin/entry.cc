@@ -14,9 +14,9 @@
 namespace encore::server {
 
 http::ResponseDirectives governing_directives(const RequestContext& request,
-                                              const Received& received) {
+                                              const ReceivedResponse& received) {
   auto directives = http::effective_directives(received.head.fields, request.targets());
-  http::leave_out(directives, received.treatment->store.ignored);
+  http::leave_out(directives, received.request_policy->store.ignored);
   // The id of a request is for its sender alone, even if the response is for others, too.
   if (received.head.fields.find(kRequestIdName) != nullptr) {
     directives.stripped_fields.emplace_back(kRequestIdName);
@@ -24,46 +24,46 @@ http::ResponseDirectives governing_directives(const RequestContext& request,
   return directives;
 }
 
-bool came_with_cookie(const RequestContext& request, const Received& received) {
+bool came_with_cookie(const RequestContext& request, const ReceivedResponse& received) {
   return request.sends_cookie() || received.part_with_cookie;
 }
 
-http::Heuristic heuristic_for(const RequestContext& request, const Received& received) {
-  const bool allowed = received.treatment->store.freshness.heuristic_with_cookie ||
+http::Heuristic heuristic_for(const RequestContext& request, const ReceivedResponse& received) {
+  const bool allowed = received.request_policy->store.freshness.heuristic_with_cookie ||
                        !came_with_cookie(request, received);
   return allowed ? http::Heuristic::kAllowed : http::Heuristic::kBarred;
 }
 
-void complete_meta(const RequestContext& request, const Received& received,
+void complete_meta(const RequestContext& request, const ReceivedResponse& received,
                    http::StoredMeta& meta) {
   if (received.private_origin) meta.flags |= http::StoredMeta::kPrivateOrigin;
   if (request.rule != nullptr && request.rule->rechecks()) {
     meta.flags |= http::StoredMeta::kWantsPermission;
   }
-  const Treatment& treatment = *received.treatment;
+  const RequestPolicy& request_policy = *received.request_policy;
   if (meta.is(http::StoredMeta::kNeverFresh) &&
-      !http::ruled_lifetime(meta.status, treatment.store.freshness.rule)) {
+      !http::ruled_lifetime(meta.status, request_policy.store.freshness.rule)) {
     // The operator may narrow what the origin permits, but not permit it in the origin's place.
-    meta.swr_seconds = std::min(meta.swr_seconds, treatment.swr_seconds.value_or(UINT32_MAX));
-    meta.sie_seconds = std::min(meta.sie_seconds, treatment.sie_seconds.value_or(UINT32_MAX));
+    meta.swr_seconds = std::min(meta.swr_seconds, request_policy.swr_seconds.value_or(UINT32_MAX));
+    meta.sie_seconds = std::min(meta.sie_seconds, request_policy.sie_seconds.value_or(UINT32_MAX));
     return;
   }
-  if (treatment.swr_seconds) {
-    meta.swr_seconds = *treatment.swr_seconds;
+  if (request_policy.swr_seconds) {
+    meta.swr_seconds = *request_policy.swr_seconds;
   } else if (!received.directives.stale_while_revalidate && meta.swr_seconds == 0) {
-    meta.swr_seconds = treatment.swr_seconds_default;
+    meta.swr_seconds = request_policy.swr_seconds_default;
   }
-  if (treatment.sie_seconds) {
-    meta.sie_seconds = *treatment.sie_seconds;
+  if (request_policy.sie_seconds) {
+    meta.sie_seconds = *request_policy.sie_seconds;
     meta.flags |= http::StoredMeta::kHasSie;
   } else if (meta.is(http::StoredMeta::kNeverFresh) && !meta.is(http::StoredMeta::kHasSie)) {
     // By a rule's fresh = "0s": of such a response the record alone says how long it may be stale.
-    meta.sie_seconds = treatment.stale.error_status_seconds_max;
+    meta.sie_seconds = request_policy.stale.error_status_seconds_max;
     meta.flags |= http::StoredMeta::kHasSie;
   }
 }
 
-MonotonicTime keep_until(const RequestContext& request, const Received& received,
+MonotonicTime keep_until(const RequestContext& request, const ReceivedResponse& received,
                          const http::StoredMeta& meta) {
   const config::Cache& cache = request.runtime->config.cache;
   Nanoseconds keep = std::max<Nanoseconds>(std::chrono::seconds(meta.swr_seconds),
@@ -94,7 +94,7 @@ void ask_for_disk(OriginServices& services, const store::Object& object, cache::
   stored.disk_queue_full = services.disks->is_queue_full();
 }
 
-// LatestAnswers::Answer::etag.
+// LatestResponses::Answer::etag.
 std::uint64_t number_of_etag(const store::Object& object) {
   const std::string_view etag =
       http::stored_validators(meta_of(object).http, stored_head_of(object)).etag;
@@ -113,18 +113,18 @@ cache::CommitOutcome commit_entry(OriginServices& services, const RequestContext
                        .fresh_until = meta.http.fresh_until,
                        .keep_until = entry.keep_until,
                        .payload = entry.object.payload()};
-  const LatestAnswers::Variant variant{.key = request.hash, .number = meta.variant};
-  const OvertakenSince overtaking(
+  const LatestResponses::Variant variant{.key = request.hash, .number = meta.variant};
+  const InvalidatedSinceRequest invalidation_check(
       services, request, entry.received, variant,
       {.date = meta.http.date,
        .requested = entry.received.request_time,
        .etag = number_of_etag(object),
        .is_part = entry.received.head.status == 206 || entry.received.completed,
        .fresh_until = meta.http.fresh_until});
-  stored.overtaking = &overtaking;
+  stored.invalidation_check = &invalidation_check;
   // Before it can be found: what comes late at the same time sees it, or is replaced
   // (docs/decisions/0360).
-  overtaking.note();
+  invalidation_check.note();
   stored.waits = cache::is_on_probation(entry.admitted);
   if (services.disks != nullptr && entry.admitted != cache::AdmitReason::kWaits) {
     ask_for_disk(services, object, stored);
@@ -164,7 +164,7 @@ void remove_entry(OriginServices& services, const RequestContext& request, std::
   cache::DiskTombstone tombstone;
   const cache::Key key = cache_key(request);
   services.kernel.remove(key, variant, services.loop.now(), &tombstone);
-  if (services.disks != nullptr && tombstone) services.disks->bury(key.hash, tombstone);
+  if (services.disks != nullptr && tombstone) services.disks->add_tombstone(key.hash, tombstone);
 }
 
 void invalidate_entries(OriginServices& services, const cache::Key& key) {
@@ -174,27 +174,28 @@ void invalidate_entries(OriginServices& services, const cache::Key& key) {
   // Also if nothing is here: a disk that is away may have the key, and has missed a purge
   // (docs/decisions/0390).
   services.disks->note_purge();
-  if (tombstone) services.disks->bury(key.hash, tombstone);
+  if (tombstone) services.disks->add_tombstone(key.hash, tombstone);
 }
 
 void mark_entries_stale(OriginServices& services, const RequestContext& request) {
   cache::DiskTombstone tombstone;
   const cache::Key key = cache_key(request);
   services.kernel.mark_stale(key, services.loop.now(), &tombstone);
-  if (services.disks != nullptr && tombstone) services.disks->bury(key.hash, tombstone);
+  if (services.disks != nullptr && tombstone) services.disks->add_tombstone(key.hash, tombstone);
 }
 
-void end_older(OriginServices& services, const RequestContext& request, const Received& received,
-               const SharedResponse& response) {
-  const LatestAnswers::Variant variant{.key = request.hash, .number = response.variant};
+void end_older(OriginServices& services, const RequestContext& request,
+               const ReceivedResponse& received, const SharedResponse& response) {
+  const LatestResponses::Variant variant{.key = request.hash, .number = response.variant};
   // A HEAD's 200 speaks of the stored response by itself (freshening.h); of a part that does not
   // fit nothing follows for the whole.
   if (request.head.method != http::Method::kGet || received.head.status == 206) return;
-  const OvertakenSince overtaking(services, request, received, variant,
-                                  {.date = response.meta.date, .requested = received.request_time});
-  if (overtaking.is_overtaken()) return;
+  const InvalidatedSinceRequest invalidation_check(
+      services, request, received, variant,
+      {.date = response.meta.date, .requested = received.request_time});
+  if (invalidation_check.is_overtaken()) return;
   // Noted before the older one goes: a response that comes late sees it (docs/decisions/0360).
-  overtaking.note();
+  invalidation_check.note();
   remove_entry(services, request, variant.number);
 }
 
@@ -213,43 +214,43 @@ bool ignores_more(const http::StoreOptions& rule, const http::StoreOptions& othe
 // override more of its audience than the present ones, or that ask in another way. Why not all
 // older responses are refused: docs/decisions/0411.
 bool is_by_rule_of_before(const OriginServices& services, const RequestContext& request,
-                          const Received& received) {
+                          const ReceivedResponse& received) {
   const Runtime& present = services.worker.present_runtime();
   if (&present == request.runtime.get() || !request.has_uri()) return false;
   const RuleQuery query = request.rule_query(request.listener_text());
   const Rule* const by_request = present.rules.find(query).rule;
-  const auto asks = [](const Rule* rule) {
-    return rule == nullptr ? std::string_view() : std::string_view(rule->asks());
+  const auto request_change_suffix = [](const Rule* rule) {
+    return rule == nullptr ? std::string_view() : std::string_view(rule->request_change_suffix());
   };
-  if (asks(request.rule) != asks(by_request)) return true;
+  if (request_change_suffix(request.rule) != request_change_suffix(by_request)) return true;
   const Rule* const rule = present.rules.find(
       query, media_type(received.head.fields.value(http::FieldId::kContentType)));
-  const Treatment& without = request.is_forward() ? present.forward : present.reverse;
-  const Treatment& now = rule == nullptr ? without : rule->treatment(request.is_forward());
-  return ignores_more(received.treatment->store, now.store);
+  const RequestPolicy& without = request.is_forward() ? present.forward : present.reverse;
+  const RequestPolicy& now = rule == nullptr ? without : rule->request_policy(request.is_forward());
+  return ignores_more(received.request_policy->store, now.store);
 }
 
 }  // namespace
 
 // True if the newer one was purged since it was stored.
-bool OvertakenSince::is_gone(const LatestAnswers::Newer& newer) const {
+bool InvalidatedSinceRequest::is_gone(const LatestResponses::Newer& newer) const {
   return !newer.came_meanwhile &&
          services_.inflight.invalidations().has_since(request_.hash, newer.invalidations);
 }
 
-bool OvertakenSince::is_overtaken() const {
+bool InvalidatedSinceRequest::is_overtaken() const {
   if (server::is_overtaken(services_, request_, received_)) return true;
   const auto newer =
-      services_.inflight.latest_answers().newer_than(variant_, answer_, services_.loop.now());
+      services_.inflight.latest_responses().newer_than(variant_, answer_, services_.loop.now());
   return newer && !is_gone(*newer);
 }
 
-void OvertakenSince::note() const {
-  LatestAnswers& answers = services_.inflight.latest_answers();
+void InvalidatedSinceRequest::note() const {
+  LatestResponses& answers = services_.inflight.latest_responses();
   const MonotonicTime now = services_.loop.now();
   auto gone = answers.newer_than(variant_, answer_, now);
   if (gone && !is_gone(*gone)) gone.reset();
-  LatestAnswers::Answer noted = answer_;
+  LatestResponses::Answer noted = answer_;
   // The tag of a whole does not count.
   if (!noted.is_part) noted.etag = 0;
   noted.invalidations = services_.inflight.invalidations().count();
@@ -257,7 +258,7 @@ void OvertakenSince::note() const {
 }
 
 bool is_overtaken(const OriginServices& services, const RequestContext& request,
-                  const Received& received) {
+                  const ReceivedResponse& received) {
   return services.inflight.invalidations().has_since(request.hash, received.invalidations_seen) ||
          is_by_rule_of_before(services, request, received);
 }

@@ -7,10 +7,10 @@
 
 #include "cache/types.h"
 #include "proxy/http/stored_meta.h"
-#include "proxy/origin/received.h"
+#include "proxy/origin/received_response.h"
 #include "proxy/origin/services.h"
 #include "proxy/store/object.h"
-#include "proxy/transfer/latest_answers.h"
+#include "proxy/transfer/latest_responses.h"
 #include "proxy/transfer/response.h"
 
 namespace encore::server {
@@ -20,19 +20,20 @@ inline cache::Key cache_key(const RequestContext& request) { return {request.has
 // The directives that govern a response that has come, without those that a rule ignores. REQUIRES:
 // its treatment is known.
 http::ResponseDirectives governing_directives(const RequestContext& request,
-                                              const Received& received);
+                                              const ReceivedResponse& received);
 
 // True if the origin saw a Cookie as it sent what has come, or the stored part that this completes.
-bool came_with_cookie(const RequestContext& request, const Received& received);
+bool came_with_cookie(const RequestContext& request, const ReceivedResponse& received);
 // Tells if freshness may be guessed of it: without a Cookie, or where the operator allows it.
-http::Heuristic heuristic_for(const RequestContext& request, const Received& received);
+http::Heuristic heuristic_for(const RequestContext& request, const ReceivedResponse& received);
 
 // Adds what the response does not say itself: where it comes from, for
 // how long it may be served while it is validated.
-void complete_meta(const RequestContext& request, const Received& received, http::StoredMeta& meta);
+void complete_meta(const RequestContext& request, const ReceivedResponse& received,
+                   http::StoredMeta& meta);
 
 // Until when it is worth keeping.
-MonotonicTime keep_until(const RequestContext& request, const Received& received,
+MonotonicTime keep_until(const RequestContext& request, const ReceivedResponse& received,
                          const http::StoredMeta& meta);
 
 // Commits an object to the kernel, and to the disk tier as far as that is decided. If it is stored,
@@ -40,7 +41,7 @@ MonotonicTime keep_until(const RequestContext& request, const Received& received
 // place is newer, or was stored after an invalidation.
 struct Entry {
   const store::ObjectRef& object;
-  const Received& received;
+  const ReceivedResponse& received;
   MonotonicTime keep_until;
   cache::AdmitReason admitted = cache::AdmitReason::kResident;  // as the kernel decided
   std::uint64_t reserved_bytes = 0;
@@ -56,21 +57,21 @@ void mark_entries_stale(OriginServices& services, const RequestContext& request)
 
 // A newer response of the variant is not stored: the stored one is older, and ends. Does nothing if
 // the response itself was overtaken.
-void end_older(OriginServices& services, const RequestContext& request, const Received& received,
-               const SharedResponse& response);
+void end_older(OriginServices& services, const RequestContext& request,
+               const ReceivedResponse& received, const SharedResponse& response);
 
 // True if the key was invalidated or purged since the request was sent, for the response may be
 // from before that; or if a reload has changed by which rule it may be stored for others.
 bool is_overtaken(const OriginServices& services, const RequestContext& request,
-                  const Received& received);
+                  const ReceivedResponse& received);
 
 // The same as the kernel asks it; true as well if a newer response of the variant has come.
-class OvertakenSince final : public cache::Overtaking {
+class InvalidatedSinceRequest final : public cache::InvalidationCheck {
  public:
   // `services`, `request` and `received` are borrowed.
-  OvertakenSince(const OriginServices& services, const RequestContext& request,
-                 const Received& received, const LatestAnswers::Variant& variant,
-                 const LatestAnswers::Answer& answer)
+  InvalidatedSinceRequest(const OriginServices& services, const RequestContext& request,
+                          const ReceivedResponse& received, const LatestResponses::Variant& variant,
+                          const LatestResponses::Answer& answer)
       : services_(services),
         request_(request),
         received_(received),
@@ -83,11 +84,11 @@ class OvertakenSince final : public cache::Overtaking {
  private:
   const OriginServices& services_;
   const RequestContext& request_;
-  const Received& received_;
-  bool is_gone(const LatestAnswers::Newer& newer) const;
+  const ReceivedResponse& received_;
+  bool is_gone(const LatestResponses::Newer& newer) const;
 
-  const LatestAnswers::Variant variant_;
-  const LatestAnswers::Answer answer_;
+  const LatestResponses::Variant variant_;
+  const LatestResponses::Answer answer_;
 };
 
 }  // namespace encore::server

@@ -78,11 +78,11 @@ Fetch::Fetch(OriginServices& services, std::shared_ptr<Transfer> transfer,
       begun_(services.loop.now()),
       link_(services, *request_, *this),
       writer_(body_of(plan_)),
-      received_(make_reused<Received>()),
+      received_(make_reused<ReceivedResponse>()),
       body_(services, *request_, *transfer_, *this),
       readers_changed_(services.loop, [this] { look_after_readers(); }),
       gathered_(services.loop, [this] {
-        const PanicNote note(state_.doing());
+        const PanicNote note(state_.activity());
         if (state_ == State::kEnded) return;
         if (content_ == Content::kGathered) return transfer_->publish_upload_ready();
         // The time that gathering took was the client's.
@@ -142,7 +142,7 @@ bool Fetch::try_again(AttemptFailure failure, std::string_view why) {
 }
 
 void Fetch::on_link_open() {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   ENCORE_CHECK(state_ == State::kConnecting, "a connection comes to who waits for one");
   const OriginStream stream = link_.stream();
   transfer_->set_motion(Transfer::Motion::kMoving);
@@ -150,8 +150,8 @@ void Fetch::on_link_open() {
   visit_.connect = link_.connect_time();
   visit_.version = stream.http2() != nullptr ? "HTTP/2" : "HTTP/1.1";
   if (request_->runtime->follows_requests) [[unlikely]] {
-    tell_step(request_->request_id, {"fetch: ", visit_.connect.count() < 0 ? "a kept" : "a new",
-                                     " connection to ", stream.peer().to_string()});
+    log_step(request_->request_id, {"fetch: ", visit_.connect.count() < 0 ? "a kept" : "a new",
+                                    " connection to ", stream.peer().to_string()});
   }
   if (services_.worker.logs_requests()) {
     visit_.address = stream.peer().to_string();
@@ -260,7 +260,7 @@ bool Fetch::takes_rest() const {
 }
 
 void Fetch::upload(std::string_view content, bool last, std::string_view trailers) {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   ENCORE_CHECK(accepts_upload(), "content comes when it is accepted");
   if (content_ == Content::kGathered) {
     writer_.gather(content, last, trailers);
@@ -280,7 +280,7 @@ void Fetch::upload(std::string_view content, bool last, std::string_view trailer
 }
 
 void Fetch::on_writable(net::Stream&) {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   if (state_ != State::kEnded) flush_what_waited();
 }
 
@@ -294,7 +294,7 @@ void Fetch::release_connection(bool reusable) {
 }
 
 void Fetch::check_timeouts(MonotonicTime now) {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   const config::Timeouts& timeouts = request_->runtime->config.timeouts;
   const Nanoseconds total = request_->runtime->config.upstream.total;
   // While content is gathered no server is involved: the client's limits hold.

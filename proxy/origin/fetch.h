@@ -20,14 +20,14 @@
 #include "base/recycled.h"
 #include "base/time.h"
 #include "proxy/http/parser.h"
-#include "proxy/net/quiet.h"
+#include "proxy/net/quiescence_detector.h"
 #include "proxy/net/stream.h"
 #include "proxy/net/timer.h"
 #include "proxy/origin/fetch_state.h"
 #include "proxy/origin/name_check.h"
 #include "proxy/origin/origin_http2_stream.h"
 #include "proxy/origin/origin_link.h"
-#include "proxy/origin/received.h"
+#include "proxy/origin/received_response.h"
 #include "proxy/origin/redirection.h"
 #include "proxy/origin/request_writer.h"
 #include "proxy/origin/response_body.h"
@@ -98,8 +98,8 @@ class Fetch final : public Producer,
   MonotonicTime waits_for_memory_since() const { return body_.waits_since(); }
   // Ends without its body, so that others have the memory of what there is.
   void give_way();
-  // Checks it in a drain (net::Quiet): if nothing moves between us and the origin, it informs its
-  // readers, and ends if it has none.
+  // Checks it in a drain (net::QuiescenceDetector): if nothing moves between us and the origin, it
+  // informs its readers, and ends if it has none.
   void end_if_quiet();
   // Ends it immediately; what was stored of it is dropped.
   void abandon();
@@ -134,7 +134,7 @@ class Fetch final : public Producer,
   void serve_stale(int status);
   bool ask_as_told();
   void pass_on(const HeadPlan& plan);
-  void go_where_it_leads(Redirection redirection, const HeadPlan& plan);
+  void follow_redirection(Redirection redirection, const HeadPlan& plan);
   void open_body(std::shared_ptr<SharedResponse> response, ResponseBody::Use use);
 
   // The body, and the ends (fetch_body.cc).
@@ -165,18 +165,18 @@ class Fetch final : public Producer,
   // Check of a redirection's host name: the response waits for it, and goes to the client if the
   // redirection is not followed. Null: there is none in progress.
   std::unique_ptr<NameCheck> name_check_;
-  Unfollowed unfollowed_ = Unfollowed::kNone;
+  RedirectRefusal unfollowed_ = RedirectRefusal::kNone;
 
   OriginVisit visit_;
   http::ParseProgress progress_;
   std::uint32_t interim_responses_ = 0;
-  const std::shared_ptr<Received> received_;
+  const std::shared_ptr<ReceivedResponse> received_;
   std::shared_ptr<SharedResponse> response_;
   std::optional<std::string> verified_digest_;  // the body is held to it
   bool keep_alive_ = false;                     // the connection, if the body ends as it should
   ResponseBody body_;
-  net::Quiet quiet_;     // in a drain
-  bool unread_ = false;  // nobody reads; it is finished for the store alone
+  net::QuiescenceDetector quiet_;  // in a drain
+  bool unread_ = false;            // nobody reads; it is finished for the store alone
 
   std::optional<TransferFailure> failure_;  // it will end with this, later in this turn
   net::Deferred readers_changed_;

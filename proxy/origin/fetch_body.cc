@@ -8,7 +8,7 @@
 #include "proxy/http/reuse.h"
 #include "proxy/origin/admission.h"
 #include "proxy/origin/changes.h"
-#include "proxy/origin/elsewhere.h"
+#include "proxy/origin/cross_origin.h"
 #include "proxy/origin/entry.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/freshening.h"
@@ -34,12 +34,12 @@ std::optional<ServerFailure> failure_of_answer(Outcome outcome, bool in_body) {
 // Appends what of the trailers goes on. False where they are refused. They are for all who read:
 // what is for the one who asked alone is for nobody there.
 bool take_trailers(std::string_view trailers, const RequestContext& request,
-                   const Received& received, std::string& forwarded) {
+                   const ReceivedResponse& received, std::string& forwarded) {
   if (trailers.empty()) return true;
   const auto keeps_from_others = [&](const http::Field& field) {
     return http::is_stripped(field, request.head_options()) ||
            http::equals_lower(field.name, kRequestIdName) ||
-           (request.is_elsewhere && is_of_its_host(field.name)) ||
+           (request.is_cross_origin && is_of_its_host(field.name)) ||
            std::ranges::any_of(received.directives.stripped_fields, [&](const std::string& name) {
              return http::equals_lower(field.name, name);
            });
@@ -54,7 +54,7 @@ std::size_t Fetch::on_data(net::Stream&, std::span<const std::byte> bytes) {
 }
 
 std::size_t Fetch::on_stream_bytes(std::string_view text) {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   if (state_ == State::kRest) {
     // The response was whole, so that these bytes answer nothing: the connection is out of step.
     fail({.status = 502, .outcome = Outcome::kOriginInvalid});
@@ -96,7 +96,7 @@ std::span<std::byte> Fetch::read_buffer(net::Stream&) {
 // Returns how many bytes were used; all, unless there is no memory for the rest: then it comes
 // again.
 std::size_t Fetch::on_body(std::string_view bytes) {
-  const ResponseBody::Taken taken = body_.on_bytes(bytes);
+  const ResponseBody::ConsumedBytes taken = body_.on_bytes(bytes);
   switch (taken.status) {
     case ResponseBody::Status::kGoesOn:
       return taken.bytes;
@@ -120,7 +120,7 @@ std::size_t Fetch::on_body(std::string_view bytes) {
 }
 
 void Fetch::on_stream_end(std::string_view trailers) {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   if (state_ != State::kBody) return;
   if (!take_trailers(trailers, *request_, *received_, response_->trailers)) {
     fail({502, Outcome::kOriginInvalid, "bad-trailer"});
@@ -216,7 +216,7 @@ void Fetch::end_body(bool reusable) {
 }
 
 void Fetch::on_eof(net::Stream&) {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   // An origin that did not read all of the request may have lost a part of its answer by closing.
   if (state_ == State::kBody && body_.ends_with_connection() && !writer_.is_broken()) {
     end_body(false);
@@ -227,7 +227,7 @@ void Fetch::on_eof(net::Stream&) {
 }
 
 void Fetch::on_error(net::Stream&, net::CloseReason reason, int) {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   // The response cannot be passed on any more: the next connection checks the name again.
   if (name_check_ != nullptr) return name_check_->give_up();
   if (try_again(AttemptFailure::kClosed, "resets the connection")) return;
@@ -245,7 +245,7 @@ void Fetch::on_reader_advanced() {
 
 // Readers came or went, or one that came late wants it stored; or it has failed.
 void Fetch::look_after_readers() {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   if (state_ == State::kEnded) return;
   if (failure_) {
     fail(*failure_);
@@ -292,7 +292,7 @@ void Fetch::look_after_readers() {
 }
 
 void Fetch::end_if_quiet() {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   // Uploads are watched at the client's connection.
   if (state_ == State::kEnded || writer_.expects_upload()) return;
   const bool is_quiet = quiet_.look(link_.moved_bytes());
@@ -358,7 +358,7 @@ void Fetch::fail(TransferFailure failure) {
       plan_.stored && !is_forbidden &&
       http::may_serve_stale(meta_until(*plan_.stored, plan_.stored_fresh_until),
                             request_->directives, services_.loop.now(),
-                            http::OriginFailure::kUnreachable, request_->treatment->stale);
+                            http::OriginFailure::kUnreachable, request_->request_policy->stale);
   if (stale) {
     transfer_->publish_validated({.object = plan_.stored,
                                   .stale = true,

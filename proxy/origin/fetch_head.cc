@@ -9,7 +9,7 @@
 #include "proxy/observe/request_steps.h"
 #include "proxy/origin/admission.h"
 #include "proxy/origin/changes.h"
-#include "proxy/origin/elsewhere.h"
+#include "proxy/origin/cross_origin.h"
 #include "proxy/origin/entry.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/freshening.h"
@@ -47,7 +47,7 @@ bool is_private_origin(const RequestContext& request, const FetchPlan& plan,
 
 // The digest that the body must have; nothing: it is not looked at.
 std::optional<std::string> digest_to_verify(const RequestContext& request,
-                                            const Received& received) {
+                                            const ReceivedResponse& received) {
   const Rule* const rule = request.rule;
   if (rule == nullptr || !rule->verifies() || request.head.method != http::Method::kGet ||
       received.head.status != 200 || received.completed ||
@@ -58,7 +58,7 @@ std::optional<std::string> digest_to_verify(const RequestContext& request,
 }
 
 // Content that could not be verified is kept neither under its digest, nor in part.
-bool may_keep(const RequestContext& request, const Received& received, bool is_verified) {
+bool may_keep(const RequestContext& request, const ReceivedResponse& received, bool is_verified) {
   const Rule* const rule = request.rule;
   constexpr int kSuccess = 2;
   // A refusal is for who was refused.
@@ -72,22 +72,23 @@ bool may_keep(const RequestContext& request, const Received& received, bool is_v
 }
 
 // Counted with the rule that says so. A 304 tells of the stored response.
-const Treatment& treatment_of(const http::ResponseHead& head, const RequestContext& request,
-                              const FetchPlan& plan, std::size_t worker) {
+const RequestPolicy& policy_for_content_type(const http::ResponseHead& head,
+                                             const RequestContext& request, const FetchPlan& plan,
+                                             std::size_t worker) {
   std::string_view type = head.fields.value(http::FieldId::kContentType);
   if (head.status == 304 && type.empty() && plan.stored) type = content_type_of(*plan.stored);
   const Rule* const rule = request.rule_of(type);
   if (rule != nullptr) rule->counts(worker).responses.add();
-  return request.treatment_by(rule);
+  return request.policy_by_rule(rule);
 }
 
 HeadPlan plan_by_head(const OriginServices& services, const RequestContext& request,
-                      const Received& received, const FetchPlan& plan, const Asked& asked,
+                      const ReceivedResponse& received, const FetchPlan& plan, const Asked& asked,
                       bool surplus) {
-  std::optional<ToValidate> stored;
+  std::optional<PendingValidation> stored;
   if (plan.stored) {
-    stored = ToValidate{.meta = meta_until(*plan.stored, plan.stored_fresh_until),
-                        .head = stored_head_of(*plan.stored)};
+    stored = PendingValidation{.meta = meta_until(*plan.stored, plan.stored_fresh_until),
+                               .head = stored_head_of(*plan.stored)};
   }
   ResponseFacts facts = {
       .asked = asked,
@@ -98,10 +99,10 @@ HeadPlan plan_by_head(const OriginServices& services, const RequestContext& requ
       .range_fetch_bytes_max = request.runtime->config.cache.range_fetch_max_bytes,
       .arrival = received.arrival(),
       .now = services.loop.now(),
-      .stale = request.treatment->stale};
+      .stale = request.request_policy->stale};
   if (stands_for_range(facts) && received.framing.kind == http::BodyKind::kLength) {
     facts.refused_for_size =
-        is_refused_for_size(services, request, *received.treatment, received.framing.length);
+        is_refused_for_size(services, request, *received.request_policy, received.framing.length);
   }
   return plan_head(facts);
 }
@@ -120,7 +121,7 @@ bool may_outlive_response(const RequestContext& request, const RequestWriter& wr
 
 // Returns how many bytes were used; 0 with the state unchanged where the head is not all there.
 std::size_t Fetch::on_head(std::string_view bytes) {
-  Received& received = *received_;
+  ReceivedResponse& received = *received_;
   http::ParseError error;
   const auto status =
       http::parse_response(bytes, request_->runtime->head_limits, progress_, received.head, error);
@@ -137,7 +138,7 @@ std::size_t Fetch::on_head(std::string_view bytes) {
     return used;
   }
   received.head_bytes = bytes.substr(0, used);
-  if (request_->is_elsewhere && !keep_what_is_for_here(*request_, received)) {
+  if (request_->is_cross_origin && !strip_host_specific_fields(*request_, received)) {
     fail({502, Outcome::kOriginInvalid, "head-too-large"});
     return used;
   }
@@ -149,7 +150,7 @@ std::size_t Fetch::on_head(std::string_view bytes) {
   services_.latest_moment.note(received.time);
   link_.tally().add_answer(received.head.status, received.time - received.request_time);
   if (request_->runtime->follows_requests) [[unlikely]] {
-    tell_step(request_->request_id, {"fetch: status ", std::to_string(received.head.status)});
+    log_step(request_->request_id, {"fetch: status ", std::to_string(received.head.status)});
   }
   visit_.answer = received.time - received.request_time;
   on_final_head(bytes.size() > used);
@@ -166,7 +167,7 @@ void Fetch::on_interim_head() {
       head.status, {.client = request_->head.version, .asked_upgrade = request_->asks_upgrade()})) {
     case http::InterimAction::kForward:
       // Another origin's is of its own host.
-      if (!request_->is_elsewhere) transfer_->publish_interim(interim_text(*request_, head));
+      if (!request_->is_cross_origin) transfer_->publish_interim(interim_text(*request_, head));
       return;
     case http::InterimAction::kDrop:
       return;
@@ -184,18 +185,19 @@ void Fetch::on_interim_head() {
   std::string text = switching_text(*request_, head, protocol);
   const auto transfer = transfer_;
   switched_ = true;
-  Switched switched = link_.hand_over();
+  SwitchedConnection switched = link_.hand_over();
   switched.head = std::move(text);
   end();
   transfer->publish_switched(std::move(switched));
 }
 
 void Fetch::on_final_head(bool surplus) {
-  Received& received = *received_;
+  ReceivedResponse& received = *received_;
   received.framing = http::response_framing(request_->head.method, received.head);
   // In this order: a rule may go by the type of the content, and the directives leave out what the
   // rule ignores.
-  received.treatment = &treatment_of(received.head, *request_, plan_, services_.stats.number);
+  received.request_policy =
+      &policy_for_content_type(received.head, *request_, plan_, services_.stats.number);
   received.directives = governing_directives(*request_, received);
   received.private_origin = is_private_origin(*request_, plan_, link_.stream().peer());
   received.part_with_cookie =
@@ -233,7 +235,7 @@ void Fetch::on_final_head(bool surplus) {
   Redirection redirection = find_redirection(
       request_, {.redirects = plan_.redirects, .has_upload = plan_.has_upload}, received);
   if (redirection.to == nullptr || !name_to_check(*redirection.to)) {
-    go_where_it_leads(std::move(redirection), plan);
+    follow_redirection(std::move(redirection), plan);
     return;
   }
   // The client can be given the response only as long as that is here (docs/decisions/0310).
@@ -242,9 +244,9 @@ void Fetch::on_final_head(bool surplus) {
   name_check_ =
       std::make_unique<NameCheck>(services_.loop, services_.resolver, std::move(redirection.to),
                                   [this, plan](Redirection found) {
-                                    const PanicNote note(state_.doing());
+                                    const PanicNote note(state_.activity());
                                     const auto ended = std::move(name_check_);
-                                    go_where_it_leads(std::move(found), plan);
+                                    follow_redirection(std::move(found), plan);
                                     if (state_ != State::kBody) return;
                                     publish_head();
                                     link_.stream().resume_reading();
@@ -252,7 +254,7 @@ void Fetch::on_final_head(bool surplus) {
 }
 
 // A redirection is followed by another fetch, for the same readers. Everything else is handed on.
-void Fetch::go_where_it_leads(Redirection redirection, const HeadPlan& plan) {
+void Fetch::follow_redirection(Redirection redirection, const HeadPlan& plan) {
   unfollowed_ = redirection.why;
   if (redirection.to == nullptr) return pass_on(plan);
   FetchPlan further = std::move(plan_);
@@ -316,7 +318,7 @@ bool Fetch::ask_as_told() {
 
 // It is handed on to the readers, and stored where it may be.
 void Fetch::pass_on(const HeadPlan& plan) {
-  Received& received = *received_;
+  ReceivedResponse& received = *received_;
   if (plan_.background) {
     const bool failed = http::is_error_status(received.head.status);
     note_refresh(services_, *request_, failed ? Refresh::kFailed : Refresh::kDone);
@@ -358,12 +360,12 @@ void Fetch::pass_on(const HeadPlan& plan) {
        .meta = response->meta,
        .length = response->length,
        .has_large_head = response->has_large_head,
-       .object_bytes_max = received.treatment->max_object_bytes,
+       .object_bytes_max = received.request_policy->max_object_bytes,
        .now = services_.loop.now()});
   if (storing.drops_stored) drop_stored(services_, *request_, *plan_.stored);
   if (storing.unshared) remember_sharing(services_, *request_, *storing.unshared);
   const ResponseBody::Use use =
-      admit(services_, *request_, *received.treatment, storing, joined, *response);
+      admit(services_, *request_, *received.request_policy, storing, joined, *response);
   if (storing.is_for_validation && use != ResponseBody::Use::kStore && joined != 0) {
     note_waited_in_vain();
   }
@@ -377,8 +379,8 @@ void Fetch::pass_on(const HeadPlan& plan) {
   // The head's views are into the stream's buffer, and storing reads them at the end.
   if (use != ResponseBody::Use::kPass) received.keep();
   if (request_->runtime->follows_requests) [[unlikely]] {
-    tell_step(request_->request_id, {"fetch: ", to_string(response->outcome),
-                                     ", storing: ", http::to_string(response->reason)});
+    log_step(request_->request_id, {"fetch: ", to_string(response->outcome),
+                                    ", storing: ", http::to_string(response->reason)});
   }
   open_body(std::move(response), use);
 }

@@ -25,17 +25,17 @@ OriginLink::AttemptFailure failure_of(StreamFailure::Kind kind) {
 }  // namespace
 
 void Fetch::on_stream_writable() {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   if (state_ != State::kEnded && state_ != State::kConnecting) flush_what_waited();
 }
 
 void Fetch::on_stream_failed(const StreamFailure& failure) {
-  const PanicNote note(state_.doing());
+  const PanicNote note(state_.activity());
   // The response cannot be passed on any more: the next connection checks the name again.
   if (name_check_ != nullptr) return name_check_->give_up();
   if (failure.kind == StreamFailure::Kind::kInvalid) {
     if (request_->runtime->follows_requests) [[unlikely]] {
-      tell_step(request_->request_id, {"fetch: refuses what came: ", failure.why});
+      log_step(request_->request_id, {"fetch: refuses what came: ", failure.why});
     }
     fail({502, Outcome::kOriginInvalid, "bad-http2"});
     return;

@@ -17,17 +17,17 @@ class FetchState {
 
   // `request` outlives it.
   explicit FetchState(const RequestContext& request)
-      : doing_(doing_for(request, "a fetch", name_of(at_))) {}
+      : activity_(doing_for(request, "a fetch", name_of(at_))) {}
 
   // REQUIRES: may_follow(*this, next).
   void go(At next) {
     ENCORE_CHECK(may_follow(at_, next), "the states of a fetch follow one another");
     at_ = next;
-    doing_.step = name_of(next);
+    activity_.step = name_of(next);
   }
   // NOLINTNEXTLINE(google-explicit-constructor): it is read as what it holds.
   operator At() const { return at_; }
-  const Doing& doing() const { return doing_; }
+  const ThreadActivity& activity() const { return activity_; }
 
   static constexpr bool may_follow(At at, At next) {
     switch (next) {
@@ -56,7 +56,7 @@ class FetchState {
 
  private:
   At at_ = At::kConnecting;
-  Doing doing_;
+  ThreadActivity activity_;
 };
 
 }  // namespace encore::server

@@ -20,8 +20,8 @@ namespace {
 
 // Puts the freshened response in the place of the old one. False where there is no room for it.
 bool store_freshened(OriginServices& services, const RequestContext& request,
-                     const Received& received, const ObjectMeta& meta, std::uint64_t old_variant,
-                     store::ObjectRef& made) {
+                     const ReceivedResponse& received, const ObjectMeta& meta,
+                     std::uint64_t old_variant, store::ObjectRef& made) {
   const cache::Key key = cache_key(request);
   const MonotonicTime now = services.loop.now();
   const MonotonicTime keep = keep_until(request, received, meta.http);
@@ -29,15 +29,15 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   // By other selecting fields it is another variant, which is another entry.
   bool is_replaced = meta.variant != old_variant;
   bool is_outdated = false;
-  const LatestAnswers::Variant variant{.key = request.hash, .number = old_variant};
-  const OvertakenSince overtaking(services, request, received, variant,
-                                  {.date = meta.http.date,
-                                   .requested = received.request_time,
-                                   .fresh_until = meta.http.fresh_until});
+  const LatestResponses::Variant variant{.key = request.hash, .number = old_variant};
+  const InvalidatedSinceRequest invalidation_check(services, request, received, variant,
+                                                   {.date = meta.http.date,
+                                                    .requested = received.request_time,
+                                                    .fresh_until = meta.http.fresh_until});
   // It confirms what was stored when it was requested, and nothing that came since
   // (docs/decisions/0360).
   if (is_overtaken(services, request, received) ||
-      services.inflight.latest_answers().has_since(variant, received.request_time)) {
+      services.inflight.latest_responses().has_since(variant, received.request_time)) {
     services.stats.overtaken.add();
     return true;
   }
@@ -45,14 +45,14 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
   if (is_replaced) {
     remove_entry(services, request, old_variant);
   } else {
-    overtaking.note();
+    invalidation_check.note();
     const auto outcome = services.kernel.freshen(key,
                                                  {.variant = meta.variant,
                                                   .charge_bytes = made->charge_with_forms(),
                                                   .fresh_until = meta.http.fresh_until,
                                                   .keep_until = keep,
                                                   .payload = made.payload(),
-                                                  .overtaking = &overtaking},
+                                                  .invalidation_check = &invalidation_check},
                                                  now);
     stored = outcome == cache::FreshenOutcome::kFreshened;
     // Its record still says what it said before.
@@ -88,7 +88,8 @@ bool store_freshened(OriginServices& services, const RequestContext& request,
 // True if Last-Modified is as sure of the body as the dates of the freshened response have it. The
 // Date of a 304 is no Date of the body, but where a strong entity tag says that it is the same
 // (docs/decisions/0401).
-bool is_sure(const store::Object& old, const Received& received, const http::StoredMeta& made) {
+bool is_sure(const store::Object& old, const ReceivedResponse& received,
+             const http::StoredMeta& made) {
   const http::StoredMeta& before = meta_of(old).http;
   const http::Validators stored = http::stored_validators(before, stored_head_of(old));
   return http::strong_match(stored.etag, received.head.fields.value(http::FieldId::kEtag)) ||
@@ -105,13 +106,13 @@ bool may_stay_coded(const RequestContext& request, const store::Object& object) 
 
 }  // namespace
 
-http::Proof proof_wanted(const RequestContext& request, const store::Object& stored,
-                         MonotonicTime stale_from) {
+http::ValidatorStrength proof_wanted(const RequestContext& request, const store::Object& stored,
+                                     MonotonicTime stale_from) {
   return http::wanted_proof(meta_of(stored).http, stale_from, request.directives, request.reuse());
 }
 
 void note_refresh(OriginServices& services, const RequestContext& request, Refresh refresh) {
-  RefreshPauses& pauses = services.inflight.refresh_pauses();
+  RefreshBackoff& pauses = services.inflight.refresh_backoff();
   if (refresh == Refresh::kDone) {
     pauses.note_success(request.hash);
   } else {
@@ -120,11 +121,12 @@ void note_refresh(OriginServices& services, const RequestContext& request, Refre
 }
 
 Confirmed freshen_stored(OriginServices& services, const RequestContext& request,
-                         const Received& received, const store::ObjectRef& old) {
+                         const ReceivedResponse& received, const store::ObjectRef& old) {
   const Runtime& runtime = *request.runtime;
   ObjectMeta meta = meta_of(*old);
   const bool with_cookie = meta.http.is(http::StoredMeta::kWithCookie);
-  const bool may_guess = !with_cookie || received.treatment->store.freshness.heuristic_with_cookie;
+  const bool may_guess =
+      !with_cookie || received.request_policy->store.freshness.heuristic_with_cookie;
   std::string head;
   const http::Freshened freshened = http::freshen(
       stored_head_of(*old), received.head,
@@ -136,7 +138,7 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
        .exchange = received.exchange(),
        .heuristic = may_guess ? heuristic_for(request, received) : http::Heuristic::kBarred,
        .withheld = received.directives.stripped_fields},
-      received.treatment->store, request.head_options(), head);
+      received.request_policy->store, request.head_options(), head);
   meta.http = freshened.meta;
   if (!is_sure(*old, received, meta.http)) {
     meta.http.flags &= static_cast<std::uint16_t>(~http::StoredMeta::kSureDate);
@@ -189,22 +191,23 @@ Confirmed freshen_stored(OriginServices& services, const RequestContext& request
 }
 
 void update_by_head(OriginServices& services, const RequestContext& request,
-                    const Received& received, const store::ObjectRef& old, http::Proof proof) {
+                    const ReceivedResponse& received, const store::ObjectRef& old,
+                    http::ValidatorStrength proof) {
   // Servers answer HEAD with 404, 405 or 403 where a GET gets 200: docs/decisions/0302.
   if (received.head.status != 200) return;
   const ObjectMeta& meta = meta_of(*old);
   const http::Validators stored = http::stored_validators(meta.http, stored_head_of(*old));
   const auto shown =
-      http::head_shows(stored, received.head, body_length_of(*old), received.arrival(), proof);
+      http::compare_head(stored, received.head, body_length_of(*old), received.arrival(), proof);
   const bool same_status = received.head.status == meta.http.status;
   // Pages of two users may be of one length: it gives no freshness to one that never was fresh
   // (docs/decisions/0302).
   const bool is_same =
-      shown == http::HeadShows::kSame ||
-      (shown == http::HeadShows::kSameLength && !meta.http.is(http::StoredMeta::kNeverFresh));
+      shown == http::HeadEvidence::kSame ||
+      (shown == http::HeadEvidence::kSameLength && !meta.http.is(http::StoredMeta::kNeverFresh));
   if (same_status && is_same) {
     (void)freshen_stored(services, request, received, old);
-  } else if (!same_status || shown == http::HeadShows::kChange) {
+  } else if (!same_status || shown == http::HeadEvidence::kChange) {
     const MonotonicTime now = services.loop.now();
     services.latest_moment.note(now);
     mark_entries_stale(services, request);

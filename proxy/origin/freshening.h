@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "proxy/http/validators.h"
-#include "proxy/origin/received.h"
+#include "proxy/origin/received_response.h"
 #include "proxy/origin/services.h"
 #include "proxy/store/object.h"
 #include "proxy/transfer/response.h"
@@ -14,8 +14,8 @@ namespace encore::server {
 
 // The proof that is asked of a stored response, which is stale from `stale_from` on, for this
 // request.
-http::Proof proof_wanted(const RequestContext& request, const store::Object& stored,
-                         MonotonicTime stale_from);
+http::ValidatorStrength proof_wanted(const RequestContext& request, const store::Object& stored,
+                                     MonotonicTime stale_from);
 
 // Result of a refresh in the background. A key whose refresh failed is left for a while.
 enum class Refresh : std::uint8_t { kDone, kFailed };
@@ -32,12 +32,13 @@ struct Confirmed {
 // The stored response with the fields and times of the one that came; in the cache too, unless what
 // came forbids that.
 Confirmed freshen_stored(OriginServices& services, const RequestContext& request,
-                         const Received& received, const store::ObjectRef& old);
+                         const ReceivedResponse& received, const store::ObjectRef& old);
 
 // A 200 to a HEAD speaks of what a GET would bring: the stored one is freshened, or stale from now
 // on. Any other status says nothing of it (RFC 9111 4.3.5). `proof`: what its validators have to
 // prove.
 void update_by_head(OriginServices& services, const RequestContext& request,
-                    const Received& received, const store::ObjectRef& old, http::Proof proof);
+                    const ReceivedResponse& received, const store::ObjectRef& old,
+                    http::ValidatorStrength proof);
 
 }  // namespace encore::server

@@ -9,13 +9,13 @@ NameCheck::NameCheck(net::Loop& loop, net::Resolver& resolver,
                      std::shared_ptr<const RequestContext> to, OnDone on_done)
     : to_(std::move(to)), begun_(loop.now()), on_done_(std::move(on_done)) {
   const std::string name = name_to_check(*to_).value_or("");
-  query_ = resolver.resolve({.host = name, .port = to_->target.port(), .client = to_->client},
-                            [this](std::expected<net::Resolved, net::ResolveFailure> result) {
-                              if (!result) return give_up();
-                              const Unfollowed why =
-                                  check_addresses(*to_, std::move(result->addresses));
-                              finish({.to = why == Unfollowed::kNone ? to_ : nullptr, .why = why});
-                            });
+  query_ = resolver.resolve(
+      {.host = name, .port = to_->target.port(), .client = to_->client},
+      [this](std::expected<net::Resolved, net::ResolveFailure> result) {
+        if (!result) return give_up();
+        const RedirectRefusal why = check_addresses(*to_, std::move(result->addresses));
+        finish({.to = why == RedirectRefusal::kNone ? to_ : nullptr, .why = why});
+      });
 }
 
 void NameCheck::check_time(MonotonicTime now) {

@@ -30,7 +30,7 @@ class NameCheck {
   void check_time(MonotonicTime now);
   // It is followed without an answer: the one that connects checks the addresses, and says why
   // there are none.
-  void give_up() { finish({.to = to_, .why = Unfollowed::kNone}); }
+  void give_up() { finish({.to = to_, .why = RedirectRefusal::kNone}); }
 
  private:
   void finish(Redirection redirection);

@@ -32,9 +32,9 @@ constexpr Nanoseconds kUnconfirmedUse = std::chrono::seconds(30);
 
 // A connection that was made under other settings is nothing for a request, nor the other way
 // round.
-OriginHttp2Choice::Found OriginHttp2Choice::find(const OriginServer& server) const {
+OriginHttp2Choice::FoundConnection OriginHttp2Choice::find(const OriginServer& server) const {
   if (!is_of_present_settings()) return {};
-  Found found;
+  FoundConnection found;
   const MonotonicTime now = services_.loop.now();
   const auto is_named = [&](const OriginHttp2Connection& connection) {
     const bool is_sure = now < connection.named_until();

@@ -25,13 +25,13 @@ class OriginHttp2Choice {
   bool is_for(const OriginServer* server) const {
     return server != nullptr && server->http2 && !services_.pool.http2().is_http1(server->pool_key);
   }
-  struct Found {
+  struct FoundConnection {
     OriginHttp2Connection* connection = nullptr;  // with room; null: there is none now
     bool is_unsure = false;   // there is one, if its host's name still has its address
     bool is_awaited = false;  // somebody makes one
   };
   // REQUIRES, as all below: is_for(&server), but where something else is said.
-  Found find(const OriginServer& server) const;
+  FoundConnection find(const OriginServer& server) const;
   // One with an address of those that the name has; any, if the name servers do not tell. Null:
   // there is none.
   OriginHttp2Connection* find_confirmed(

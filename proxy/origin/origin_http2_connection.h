@@ -15,7 +15,7 @@
 #include "proxy/observe/stats.h"
 #include "proxy/origin/connection_count.h"
 #include "proxy/origin/origin_http2_stream.h"
-#include "proxy/origin/origin_line.h"
+#include "proxy/origin/origin_queues.h"
 
 namespace encore::server {
 
@@ -37,7 +37,7 @@ class OriginHttp2Connection final : private net::StreamHandler,
  public:
   struct Parts {
     std::unique_ptr<net::Stream> stream;
-    OriginLines::Slot slot;
+    OriginQueues::Slot slot;
     ConnectionCount count;
     MonotonicTime made{};
     MonotonicTime named_until{};  // until then its host's name has its address
@@ -96,7 +96,7 @@ class OriginHttp2Connection final : private net::StreamHandler,
   void close(std::string_view why);
 
   std::unique_ptr<net::Stream> stream_;
-  OriginLines::Slot slot_;
+  OriginQueues::Slot slot_;
   ConnectionCount count_;
   const MonotonicTime made_;
   MonotonicTime named_until_;

@@ -6,7 +6,7 @@
 
 namespace encore::server {
 
-OriginHttp2Pool::Attempt::Attempt(Server& server, OriginLines& lines)
+OriginHttp2Pool::Attempt::Attempt(Server& server, OriginQueues& lines)
     : server_(&server), lines_(&lines) {
   ++server.attempts;
 }
@@ -68,7 +68,7 @@ OriginHttp2Connection& OriginHttp2Pool::add(const std::string& key,
 }
 
 OriginHttp2Pool::Attempt OriginHttp2Pool::begin_attempt(const std::string& key,
-                                                        OriginLines& lines) {
+                                                        OriginQueues& lines) {
   return {server_of(key), lines};
 }
 

@@ -14,7 +14,7 @@
 #include "base/time.h"
 #include "proxy/h2/options.h"
 #include "proxy/origin/origin_http2_connection.h"
-#include "proxy/origin/origin_line.h"
+#include "proxy/origin/origin_queues.h"
 
 namespace encore::server {
 
@@ -37,10 +37,10 @@ class OriginHttp2Pool final : private OriginHttp2Keeper {
 
    private:
     friend class OriginHttp2Pool;
-    Attempt(Server& server, OriginLines& lines);
+    Attempt(Server& server, OriginQueues& lines);
     void finish();
     Server* server_ = nullptr;
-    OriginLines* lines_ = nullptr;
+    OriginQueues* lines_ = nullptr;
   };
 
   OriginHttp2Pool() = default;
@@ -56,7 +56,7 @@ class OriginHttp2Pool final : private OriginHttp2Keeper {
   OriginHttp2Connection& add(const std::string& key, OriginHttp2Connection::Parts parts,
                              const h2::Options& options, WorkerStats& stats);
   // `lines` is borrowed.
-  Attempt begin_attempt(const std::string& key, OriginLines& lines);
+  Attempt begin_attempt(const std::string& key, OriginQueues& lines);
   bool has_attempt(std::string_view key) const;
   // The server has chosen HTTP/1.1, or HTTP/2, when it was connected to last.
   void note_http1(const std::string& key, bool is_http1);

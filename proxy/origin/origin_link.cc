@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "filter/hash.h"
-#include "proxy/net/quiet.h"
+#include "proxy/net/quiescence_detector.h"
 #include "proxy/settings/names.h"
 
 namespace encore::server {
@@ -51,7 +51,7 @@ std::uint64_t place_of_client(const net::Address& client) {
 }
 
 // For a new connection. Idle ones that will not do give way.
-bool claim_slot(OriginServices& services, std::string_view key, OriginLines::Slot& slot) {
+bool claim_slot(OriginServices& services, std::string_view key, OriginQueues::Slot& slot) {
   if (!slot) slot = services.lines.claim(key);
   while (!slot && services.pool.give_up(key)) slot = services.lines.claim(key);
   return static_cast<bool>(slot);
@@ -69,7 +69,7 @@ bool is_of_present_settings(const OriginServices& services, const RequestContext
 
 // Why there is no connection for the client.
 OriginLink::AttemptFailure why_busy(const OriginServices& services, std::string_view key,
-                                    const OriginLines::Party& client) {
+                                    const OriginQueues::Party& client) {
   return services.lines.has_share_left(key, client) ? OriginLink::AttemptFailure::kBusy
                                                     : OriginLink::AttemptFailure::kShare;
 }
@@ -117,10 +117,10 @@ ServerLease OriginLink::next_server(LastResort last_resort) const {
   const ServerGroup& group = request_.route->group();
   const bool can_go_on =
       http::is_idempotent(request_.head.method) && request_.framing.kind == http::BodyKind::kNone;
-  ServerGroup::Choice choice = {
-      .tried = tried_,
-      .trier = can_go_on ? ServerHealth::Trier::kCanGoOn : ServerHealth::Trier::kCannot,
-      .last_resort = last_resort == LastResort::kYes};
+  ServerGroup::Choice choice = {.tried = tried_,
+                                .trier = can_go_on ? ServerHealth::ProbeFailover::kCanGoOn
+                                                   : ServerHealth::ProbeFailover::kCannot,
+                                .last_resort = last_resort == LastResort::kYes};
   if (group.is_by_client()) {
     choice.hash = place_of_client(request_.client);
   } else if (group.is_hashed()) {
@@ -502,8 +502,8 @@ void OriginLink::warn(const std::string& why) {
 
 void OriginLink::release(Fate fate) {
   // In this order: what the pool gets is idle before its client may have another.
-  const OriginLines::Share share = std::move(share_);
-  OriginLines::Slot slot = std::move(slot_);
+  const OriginQueues::Share share = std::move(share_);
+  OriginQueues::Slot slot = std::move(slot_);
   waiter_.leave();
   http2_.end_attempt();
   if (std::holds_alternative<Idle>(state_)) return;
@@ -542,18 +542,18 @@ namespace {
 // The use that a given-away connection makes of its server's number and of its client's share.
 class Place {
  public:
-  Place(OriginLines::Share share, OriginLines::Slot slot, ConnectionCount count)
+  Place(OriginQueues::Share share, OriginQueues::Slot slot, ConnectionCount count)
       : share_(std::move(share)), slot_(std::move(slot)), count_(std::move(count)) {}
 
  private:
-  OriginLines::Share share_;
-  OriginLines::Slot slot_;
+  OriginQueues::Share share_;
+  OriginQueues::Slot slot_;
   ConnectionCount count_;
 };
 
 }  // namespace
 
-Switched OriginLink::hand_over() {
+SwitchedConnection OriginLink::hand_over() {
   ENCORE_CHECK(is_open(), "what is open is given away");
   auto state = std::exchange(state_, Idle{});
   Open& open = std::get<Open>(state);

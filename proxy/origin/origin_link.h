@@ -26,8 +26,8 @@
 #include "proxy/origin/connection_count.h"
 #include "proxy/origin/origin_http2_choice.h"
 #include "proxy/origin/origin_http2_stream.h"
-#include "proxy/origin/origin_line.h"
 #include "proxy/origin/origin_pool.h"
+#include "proxy/origin/origin_queues.h"
 #include "proxy/origin/origin_stream.h"
 #include "proxy/origin/services.h"
 #include "proxy/request/parent.h"
@@ -47,7 +47,7 @@ class OriginLinkHandler {
   ~OriginLinkHandler() = default;
 };
 
-class OriginLink final : private OriginLines::Waiter::Owner {
+class OriginLink final : private OriginQueues::Waiter::Owner {
  public:
   // Which connections will do.
   enum class Need : std::uint8_t {
@@ -105,7 +105,7 @@ class OriginLink final : private OriginLines::Waiter::Owner {
   void release(Fate fate);
   // Gives the connection away, with its place in its server's number; the link is idle then.
   // REQUIRES: open.
-  Switched hand_over();
+  SwitchedConnection hand_over();
 
   bool is_open() const { return std::holds_alternative<Open>(state_); }
   // REQUIRES: open.
@@ -160,7 +160,7 @@ class OriginLink final : private OriginLines::Waiter::Owner {
     MonotonicTime named_until{};  // PooledConnection::named_until
   };
 
-  // OriginLines::Waiter::Owner
+  // OriginQueues::Waiter::Owner
   bool on_turn() override;
   void on_ousted() override { tell(end_wait(AttemptFailure::kShare)); }
 
@@ -202,12 +202,12 @@ class OriginLink final : private OriginLines::Waiter::Owner {
 
   Need need_ = Need::kAny;
   AttemptFailure busy_ = AttemptFailure::kBusy;  // why there was no connection: this, or kShare
-  const OriginLines::Party party_;
-  OriginLines::Share share_;  // the client's, from before it has a connection
-  OriginLines::Slot slot_;    // the connection's, from before it is made
+  const OriginQueues::Party party_;
+  OriginQueues::Share share_;  // the client's, from before it has a connection
+  OriginQueues::Slot slot_;    // the connection's, from before it is made
   OriginHttp2Choice http2_;
   std::variant<Idle, InLine, Resolving, Connecting, Open> state_;
-  OriginLines::Waiter waiter_;
+  OriginQueues::Waiter waiter_;
 
   MonotonicTime looked_up_{};    // the name, at the last attempt
   MonotonicTime named_until_{};  // the addresses that were found then

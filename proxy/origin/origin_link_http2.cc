@@ -9,7 +9,7 @@ namespace encore::server {
 
 // True if it has a stream, or asks for the name of the connection that has room.
 bool OriginLink::take_stream() {
-  const OriginHttp2Choice::Found found = http2_.find(*server_);
+  const OriginHttp2Choice::FoundConnection found = http2_.find(*server_);
   if (found.connection == nullptr) {
     if (!found.is_unsure || need_ != Need::kAny) return false;
     resolve(Lookup::kToConfirm);

@@ -14,14 +14,14 @@
 #include "proxy/net/stream.h"
 #include "proxy/origin/connection_count.h"
 #include "proxy/origin/origin_http2_pool.h"
-#include "proxy/origin/origin_line.h"
+#include "proxy/origin/origin_queues.h"
 
 namespace encore::server {
 
 // A connection to an origin, with what it takes of its server's number.
 struct PooledConnection {
   std::unique_ptr<net::Stream> stream;
-  OriginLines::Slot slot;
+  OriginQueues::Slot slot;
   ConnectionCount count;
   MonotonicTime made{};         // when it was connected
   MonotonicTime named_until{};  // until then its host's name has its address

@@ -82,7 +82,7 @@ void build_origin_request(const RequestContext& request, const OriginServer* ser
   }
   out.text(options.validation_fields);
   // The host of a redirection is not the one that the client requested: it does not learn who asks.
-  if (!request.is_elsewhere) {
+  if (!request.is_cross_origin) {
     write_request_id(request, edits_of(request), out);
     write_forwarded(request, host.get(), out);
     write_client_subject(request, out);

@@ -47,8 +47,8 @@ ServerTally tally_of(const OriginServices& services, const RequestContext& reque
 
 OriginLink::Progress OriginLink::reconnect() {
   ENCORE_CHECK(is_open(), "what is open is replaced");
-  OriginLines::Share share = std::move(share_);
-  OriginLines::Slot slot = std::move(slot_);
+  OriginQueues::Share share = std::move(share_);
+  OriginQueues::Slot slot = std::move(slot_);
   release(Fate::kDrop);
   share_ = std::move(share);
   slot_ = std::move(slot);
@@ -103,7 +103,7 @@ void OriginLink::note_failure(const Attempt& attempt) {
   const bool connected = is_open();
   if (connected && !attempt.answered) tried_addresses_.push_back(stream().peer());
   if (request_.runtime->follows_requests) [[unlikely]] {
-    tell_step(request_.request_id, {"origin: ", host(), ": ", attempt.why});
+    log_step(request_.request_id, {"origin: ", host(), ": ", attempt.why});
   }
   if (server_ == nullptr) {
     if (!attempt.answered) warn(std::string(attempt.why));

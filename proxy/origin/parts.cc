@@ -58,7 +58,8 @@ std::string completion_fields(const store::Object& part) {
   return lines += "\r\n";
 }
 
-bool complete_part(const RequestContext& request, const store::Object& part, Received& received) {
+bool complete_part(const RequestContext& request, const store::Object& part,
+                   ReceivedResponse& received) {
   const std::string_view stored_head = stored_head_of(part);
   const auto content = http::partial_content(received.head);
   // partial_content() has seen to it that it is a 206.
@@ -139,8 +140,8 @@ store::BodyRef joined_body(OriginServices& services, const store::Object& old,
 
 // RFC 9111 3.4: fields that the new part does not have stay; what it keeps for the one who asked
 // goes of the old one, too. `merged` holds what `head` views then.
-void merge_heads(const RequestContext& request, const Received& received, const store::Object& old,
-                 std::string& merged, http::ResponseHead& head) {
+void merge_heads(const RequestContext& request, const ReceivedResponse& received,
+                 const store::Object& old, std::string& merged, http::ResponseHead& head) {
   http::StoredMeta unused;
   http::build_freshened_head(stored_head_of(old), head, received.directives, received.arrival(),
                              request.head_options(), merged, unused);
@@ -160,9 +161,9 @@ struct Joining {
 };
 
 // With the stored part, where the two fit. False: there is no room for both.
-bool join_with(OriginServices& services, const RequestContext& request, const Received& received,
-               const std::function<bool(std::uint64_t)>& reserve, const store::Object& old,
-               const PartToStore& part, Joining& joining) {
+bool join_with(OriginServices& services, const RequestContext& request,
+               const ReceivedResponse& received, const std::function<bool(std::uint64_t)>& reserve,
+               const store::Object& old, const PartToStore& part, Joining& joining) {
   const http::StoredMeta& meta = meta_of(old).http;
   http::ResponseHead old_head;
   http::read_stored_head(stored_head_of(old), old_head);
@@ -186,7 +187,7 @@ bool join_with(OriginServices& services, const RequestContext& request, const Re
   // A part of the joined body came to a request with Cookie: no freshness is guessed for all of it
   // (docs/decisions/0301).
   if (meta.is(StoredMeta::kWithCookie) && part.meta.http.is(StoredMeta::kHeuristic) &&
-      !received.treatment->store.freshness.heuristic_with_cookie) {
+      !received.request_policy->store.freshness.heuristic_with_cookie) {
     part.meta.http.flags |= StoredMeta::kNeverFresh;
     part.meta.http.swr_seconds = part.meta.http.sie_seconds = 0;
   }
@@ -197,8 +198,9 @@ bool join_with(OriginServices& services, const RequestContext& request, const Re
 
 }  // namespace
 
-bool join_parts(OriginServices& services, const RequestContext& request, const Received& received,
-                const std::function<bool(std::uint64_t)>& reserve, const PartToStore& part) {
+bool join_parts(OriginServices& services, const RequestContext& request,
+                const ReceivedResponse& received, const std::function<bool(std::uint64_t)>& reserve,
+                const PartToStore& part) {
   Joining joining;
   http::read_stored_head(part.head, joining.head);
   const auto content = http::partial_content(joining.head);

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "proxy/origin/received.h"
+#include "proxy/origin/received_response.h"
 #include "proxy/origin/services.h"
 #include "proxy/store/body.h"
 #include "proxy/store/object.h"
@@ -25,7 +25,8 @@ std::string completion_fields(const store::Object& part);
 
 // The rest of a stored part has come: makes of `received` the whole, whose first bytes are here
 // already. False, and nothing done, where it is not that rest.
-bool complete_part(const RequestContext& request, const store::Object& part, Received& received);
+bool complete_part(const RequestContext& request, const store::Object& part,
+                   ReceivedResponse& received);
 
 // True if a 206 brings just what the client's Range asks for.
 bool fits_range(const RequestContext& request, const http::ResponseHead& head);
@@ -43,7 +44,8 @@ struct PartToStore {
 // Joins it with the part that is stored, where they fit: its head, its tags, and its body if that
 // is another one. `reserve` takes room in the cache for a body of so many bytes. False: it is not
 // to be stored.
-bool join_parts(OriginServices& services, const RequestContext& request, const Received& received,
-                const std::function<bool(std::uint64_t)>& reserve, const PartToStore& part);
+bool join_parts(OriginServices& services, const RequestContext& request,
+                const ReceivedResponse& received, const std::function<bool(std::uint64_t)>& reserve,
+                const PartToStore& part);
 
 }  // namespace encore::server

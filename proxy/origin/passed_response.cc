@@ -11,10 +11,10 @@
 namespace encore::server {
 
 PassedResponse make_passed_response(const OriginServices& services, const RequestContext& request,
-                                    Received& received, bool whole) {
+                                    ReceivedResponse& received, bool whole) {
   http::StoreDecision decision = http::may_store(
       request.head, request.target, request.directives, received.head, received.directives,
-      received.arrival(), received.treatment->store, heuristic_for(request, received));
+      received.arrival(), received.request_policy->store, heuristic_for(request, received));
   auto response = make_reused<SharedResponse>();
   response->names = http::selecting_names(received.head.fields, request.vary());
   if (response->names != "*" && !http::write_variant_key(response->names, request.head.fields,
@@ -50,7 +50,7 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
   } else {
     response->meta.status = received.head.status;
   }
-  response->admission = received.treatment->admission;
+  response->admission = received.request_policy->admission;
   response->variant = variant_of(response->names, response->variant_key);
   response->whole = whole && received.head.status == 200;
   if (services.worker.logs_requests()) {

@@ -8,7 +8,7 @@
 
 #include "proxy/http/storing.h"
 #include "proxy/net/address.h"
-#include "proxy/origin/received.h"
+#include "proxy/origin/received_response.h"
 #include "proxy/origin/services.h"
 #include "proxy/request/request_context.h"
 #include "proxy/transfer/response.h"
@@ -23,7 +23,7 @@ struct PassedResponse {
 // `whole`: the request was sent without the client's Range and conditions. Fields that others may
 // not have are among the stripped fields of `received` from then on.
 PassedResponse make_passed_response(const OriginServices& services, const RequestContext& request,
-                                    Received& received, bool whole);
+                                    ReceivedResponse& received, bool whole);
 
 // An interim response as the client gets it, with the empty line.
 std::string interim_text(const RequestContext& request, const http::ResponseHead& head);

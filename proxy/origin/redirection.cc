@@ -26,19 +26,19 @@ bool asks_permission(const RequestContext& request) {
 // True if the target may have been chosen by a Cookie: the origin saw one and states no lifetime,
 // and no freshness is guessed for such a response either (heuristic_for()). Cookies that a rule has
 // in the key tell the stored objects apart. Why no status is exempt: docs/decisions/0415.
-bool may_follow_cookie(const RequestContext& request, const Received& received) {
+bool may_follow_cookie(const RequestContext& request, const ReceivedResponse& received) {
   if (!request.sends_cookie() || request.vary().cookies == http::CookieUse::kSome) return false;
   const http::Lifetime lifetime =
       http::freshness_lifetime(received.head, received.directives, received.arrival(),
-                               received.treatment->store.freshness, http::Heuristic::kBarred);
+                               received.request_policy->store.freshness, http::Heuristic::kBarred);
   return !lifetime.is_explicit() || lifetime.seconds == 0;
 }
 
 // True if the redirection is for the requesting client alone. Its target would be stored for all,
 // so that only the client follows it.
-bool is_for_one(const RequestContext& request, const Received& received) {
+bool is_for_one(const RequestContext& request, const ReceivedResponse& received) {
   const http::Fields& fields = received.head.fields;
-  const http::StoreOptions& store = received.treatment->store;
+  const http::StoreOptions& store = received.request_policy->store;
   const http::ResponseDirectives& directives = received.directives;
   return directives.no_store || directives.is_private || directives.no_cache ||
          (fields.has(http::FieldId::kVary) && !store.ignores_vary) ||
@@ -51,7 +51,7 @@ bool is_for_one(const RequestContext& request, const Received& received) {
 }  // namespace
 
 Redirection find_redirection(const std::shared_ptr<const RequestContext>& request,
-                             const RedirectedFetch& fetch, const Received& received) {
+                             const RedirectedFetch& fetch, const ReceivedResponse& received) {
   const http::ResponseHead& head = received.head;
   const Rule* const rule = request->rule;
   if (rule == nullptr || !rule->follows_redirects() || !is_redirect(head.status) ||
@@ -59,29 +59,29 @@ Redirection find_redirection(const std::shared_ptr<const RequestContext>& reques
     return {};
   }
   if (fetch.has_upload || !http::is_safe(request->head.method) || request->asks_upgrade()) {
-    return {.to = nullptr, .why = Unfollowed::kMethod};
+    return {.to = nullptr, .why = RedirectRefusal::kMethod};
   }
-  if (fetch.redirects == kRedirectsMax) return {.to = nullptr, .why = Unfollowed::kTooMany};
+  if (fetch.redirects == kRedirectsMax) return {.to = nullptr, .why = RedirectRefusal::kTooMany};
   if (head.fields.count(http::FieldId::kLocation) != 1) {
-    return {.to = nullptr, .why = Unfollowed::kLocation};
+    return {.to = nullptr, .why = RedirectRefusal::kLocation};
   }
-  if (is_for_one(*request, received)) return {.to = nullptr, .why = Unfollowed::kForOne};
+  if (is_for_one(*request, received)) return {.to = nullptr, .why = RedirectRefusal::kForOne};
   auto redirected =
       RequestContext::redirected(request, head.fields.value(http::FieldId::kLocation));
   return {.to = std::move(redirected.request), .why = redirected.why};
 }
 
 std::optional<std::string> name_to_check(const RequestContext& to) {
-  if (!to.is_elsewhere || parent_of(to) != nullptr) return std::nullopt;
+  if (!to.is_cross_origin || parent_of(to) != nullptr) return std::nullopt;
   std::string host = lower_ascii(to.target.authority.host);
   // RequestContext::redirected() has looked at addresses.
   if (DestinationPolicy::known_address(host, to.target.port())) return std::nullopt;
   return host;
 }
 
-Unfollowed check_addresses(const RequestContext& to, std::vector<net::Address> addresses) {
+RedirectRefusal check_addresses(const RequestContext& to, std::vector<net::Address> addresses) {
   const std::string host = lower_ascii(to.target.authority.host);
-  return unfollowed_by(check_destination(to, host, to.target.port(), addresses));
+  return redirect_refusal_by(check_destination(to, host, to.target.port(), addresses));
 }
 
 }  // namespace encore::server

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "proxy/net/address.h"
-#include "proxy/observe/unfollowed.h"
-#include "proxy/origin/received.h"
+#include "proxy/observe/redirect_refusal.h"
+#include "proxy/origin/received_response.h"
 #include "proxy/request/request_context.h"
 
 namespace encore::server {
@@ -22,15 +22,15 @@ struct RedirectedFetch {
 };
 
 struct Redirection {
-  std::shared_ptr<const RequestContext> to;  // null: the client gets the response
-  Unfollowed why = Unfollowed::kNone;        // then; kNone: nothing was to be followed
+  std::shared_ptr<const RequestContext> to;      // null: the client gets the response
+  RedirectRefusal why = RedirectRefusal::kNone;  // then; kNone: nothing was to be followed
 };
 Redirection find_redirection(const std::shared_ptr<const RequestContext>& request,
-                             const RedirectedFetch& fetch, const Received& received);
+                             const RedirectedFetch& fetch, const ReceivedResponse& received);
 
 // The name whose addresses decide whether `to` may be asked; nothing: it is decided already.
 std::optional<std::string> name_to_check(const RequestContext& to);
 // Checks if `to` may be asked at what its name has resolved to.
-Unfollowed check_addresses(const RequestContext& to, std::vector<net::Address> addresses);
+RedirectRefusal check_addresses(const RequestContext& to, std::vector<net::Address> addresses);
 
 }  // namespace encore::server

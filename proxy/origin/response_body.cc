@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "proxy/origin/parts.h"
-#include "proxy/transfer/standstill.h"
+#include "proxy/transfer/stall_detector.h"
 
 namespace encore::server {
 namespace {
@@ -25,7 +25,7 @@ ResponseBody::ResponseBody(OriginServices& services, const RequestContext& reque
       owner_(owner),
       writer_(services, request) {}
 
-bool ResponseBody::open(OriginStream stream, const Received& received,
+bool ResponseBody::open(OriginStream stream, const ReceivedResponse& received,
                         const SharedResponse& response, Use use, Joining joining) {
   ENCORE_CHECK(!body_, "a response has one body");
   const http::Framing& framing = received.framing;
@@ -72,7 +72,7 @@ std::span<std::byte> ResponseBody::read_buffer() {
   return direct_;
 }
 
-ResponseBody::Taken ResponseBody::on_bytes(std::string_view bytes) {
+ResponseBody::ConsumedBytes ResponseBody::on_bytes(std::string_view bytes) {
   ENCORE_CHECK(static_cast<bool>(body_), "the body's bytes come after its head");
   since_ = services_.loop.now();
   std::size_t used = 0;
@@ -212,22 +212,22 @@ void ResponseBody::pause(MonotonicTime now) {
 // is many times in a millisecond, and the last answers are as good (docs/decisions/0321).
 void ResponseBody::question_readers() {
   if (!paused_since_ || !stream_) return;
-  using Asking = Transfer::Asking;
+  using ReaderProbe = Transfer::ReaderProbe;
   const MonotonicTime now = services_.loop.now();
-  Asking asking = others_waited_ ? Asking::kVerdict : Asking::kToKnow;
-  if (now - asked_at_ < kAskInterval) asking = Asking::kNobody;
-  const Transfer::Others others = transfer_.question_behind(body_->size(), asking);
+  ReaderProbe asking = others_waited_ ? ReaderProbe::kVerdict : ReaderProbe::kToKnow;
+  if (now - asked_at_ < kAskInterval) asking = ReaderProbe::kNobody;
+  const Transfer::Others others = transfer_.probe_blocking_readers(body_->size(), asking);
   others_waited_ = others == Transfer::Others::kWait;
   if (others == Transfer::Others::kBehind) {
     all_read_since_.reset();
     return;
   }
   if (!all_read_since_) all_read_since_ = now;
-  if (asking != Asking::kNobody) asked_at_ = now;
+  if (asking != ReaderProbe::kNobody) asked_at_ = now;
   if (patience_ == nullptr) {
     patience_ = std::make_unique<net::Timer>(services_.loop, [this] { question_readers(); });
   }
-  patience_->start(asked_at_ + Standstill::kLookInterval - now);
+  patience_->start(asked_at_ + StallDetector::kLookInterval - now);
 }
 
 void ResponseBody::on_reader_advanced() {

@@ -18,7 +18,7 @@
 #include "proxy/net/timer.h"
 #include "proxy/origin/body_framing.h"
 #include "proxy/origin/origin_stream.h"
-#include "proxy/origin/received.h"
+#include "proxy/origin/received_response.h"
 #include "proxy/origin/services.h"
 #include "proxy/origin/store_writer.h"
 #include "proxy/store/body.h"
@@ -54,7 +54,7 @@ class ResponseBody {
   enum class Joining : std::uint8_t { kNo, kWhileKept };
   // Begins the body of `received`, whose `response` it is shared as; both, and the stream, are
   // borrowed until the end. False where there is no memory. REQUIRES: called once.
-  [[nodiscard]] bool open(OriginStream stream, const Received& received,
+  [[nodiscard]] bool open(OriginStream stream, const ReceivedResponse& received,
                           const SharedResponse& response, Use use, Joining joining);
   // It must have this digest, in hexadecimal. REQUIRES: open, nothing has come.
   void expect(std::string digest) { digest_.emplace(std::move(digest)); }
@@ -70,12 +70,12 @@ class ResponseBody {
     kBadChunk,
     kWrongDigest,  // it is not what its digest says; its last bytes were kept from everybody
   };
-  struct Taken {
+  struct ConsumedBytes {
     Status status = Status::kGoesOn;
     std::size_t bytes = 0;  // fewer than all: there is no memory, the rest comes again
   };
   // REQUIRES: open.
-  Taken on_bytes(std::string_view bytes);
+  ConsumedBytes on_bytes(std::string_view bytes);
   // Buffer for the next read; empty: elsewhere.
   std::span<std::byte> read_buffer();
   // Forgets what nobody can ask for any more, and holds the origin back where readers are slow.

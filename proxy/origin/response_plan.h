@@ -39,7 +39,7 @@ struct Asked {
   bool completion = false;  // for the rest of a stored part
 };
 // The stored response that was to be validated.
-struct ToValidate {
+struct PendingValidation {
   http::StoredMeta meta;  // as of now
   std::string_view head;
 };
@@ -48,8 +48,8 @@ struct ResponseFacts {
   Asked asked;
   const http::ResponseHead& head;
   const http::Framing& framing;
-  bool surplus = false;                // more bytes came with the head
-  const ToValidate* stored = nullptr;  // null: none
+  bool surplus = false;                       // more bytes came with the head
+  const PendingValidation* stored = nullptr;  // null: none
   // A whole that is larger is not fetched for a range, nor one that the cache refuses for its size.
   std::uint64_t range_fetch_bytes_max = 0;
   bool refused_for_size = false;  // matters where stands_for_range()

@@ -12,15 +12,15 @@
 #include "proxy/net/resolver.h"
 #include "proxy/observe/origin_warnings.h"
 #include "proxy/observe/stats.h"
-#include "proxy/origin/old_servers.h"
-#include "proxy/origin/origin_line.h"
+#include "proxy/origin/http10_servers.h"
 #include "proxy/origin/origin_pool.h"
+#include "proxy/origin/origin_queues.h"
 #include "proxy/request/request_context.h"
 #include "proxy/request/request_view.h"
 #include "proxy/settings/runtime.h"
 #include "proxy/store/store.h"
 #include "proxy/transfer/inflight.h"
-#include "proxy/transfer/latest_moment.h"
+#include "proxy/transfer/lamport_clock.h"
 
 namespace encore::publish {
 class ChangedKeys;
@@ -48,7 +48,7 @@ class FetchKeeper {
 };
 
 // Actions if there is no memory for a body on its way.
-class MemoryRelief {
+class MemoryReclaim {
  public:
   // Evicts, or has readers beyond their share cut. True if it is worth trying again now.
   virtual bool make_room() = 0;
@@ -58,7 +58,7 @@ class MemoryRelief {
   virtual void wait_for_room() = 0;
 
  protected:
-  ~MemoryRelief() = default;
+  ~MemoryReclaim() = default;
 };
 
 // State of the worker that a fetch asks for, as it is at that moment.
@@ -84,18 +84,18 @@ struct OriginServices {
   net::Loop& loop;
   net::Resolver& resolver;
   OriginPool& pool;
-  OriginLines& lines;
+  OriginQueues& lines;
   OriginWarnings& warnings;
   OriginWarnings& forward_warnings;  // for origins that clients name
   store::Store& store;
   cache::Kernel& kernel;
   Inflight& inflight;
-  LatestMoment& latest_moment;
-  OldServers& old_servers;
+  LamportClock& latest_moment;
+  Http10Servers& old_servers;
   WorkerStats& stats;
   const filter::Seed& identity_seed;
   FetchKeeper& keeper;
-  MemoryRelief& relief;
+  MemoryReclaim& relief;
   WorkerNow& worker;
   publish::ChangedKeys* changed = nullptr;    // null: nobody wants to know what changes
   publish::ResidentKeys* resident = nullptr;  // null: nor stored objects

@@ -31,7 +31,7 @@ StoreWriter::~StoreWriter() {
   ENCORE_CHECK(reserved_bytes_ == 0, "what was reserved is committed or given back");
 }
 
-void StoreWriter::allow(const Received& received, const SharedResponse& response) {
+void StoreWriter::allow(const ReceivedResponse& received, const SharedResponse& response) {
   ENCORE_CHECK(state_ == State::kNo, "one response is stored at a time");
   received_ = &received;
   response_ = &response;
@@ -50,7 +50,7 @@ bool StoreWriter::begin(store::Body& body, std::uint64_t body_bytes) {
 
 bool StoreWriter::grow(store::Body& body, std::uint64_t body_bytes) {
   ENCORE_CHECK(state_ == State::kUnderWay, "room is taken for what is being stored");
-  if (body_bytes > received_->treatment->max_object_bytes) return false;
+  if (body_bytes > received_->request_policy->max_object_bytes) return false;
   // It has left the memory: there is nothing more to reserve.
   if (on_disk_alone_) return fits_disks(body_bytes);
   if (reserve(body_bytes) || leave_memory(body, body_bytes)) return true;
@@ -184,7 +184,7 @@ bool StoreWriter::stop(store::Body* body) {
 
 // Head, meta and, of a joined part, the body of the entry. False where there is nothing to store.
 bool StoreWriter::make_entry(const store::ObjectRef& completes, Made& made) {
-  const Received& received = *received_;
+  const ReceivedResponse& received = *received_;
   ObjectMeta& meta = made.meta;
   std::string& head = made.head;
   meta.http = response_->meta;
@@ -268,7 +268,7 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
   store::ObjectRef object;
   // The kernel holds what is in memory to the bound of now; of this it does not know the size.
   const Runtime& present = services_.worker.present_runtime();
-  std::uint64_t bytes_max = received_->treatment->max_object_bytes;
+  std::uint64_t bytes_max = received_->request_policy->max_object_bytes;
   if (&present != request_.runtime.get()) {
     bytes_max = std::min(bytes_max, present.reverse.max_object_bytes);
   }

@@ -13,7 +13,7 @@
 
 #include "cache/charge.h"
 #include "proxy/origin/part_writer.h"
-#include "proxy/origin/received.h"
+#include "proxy/origin/received_response.h"
 #include "proxy/origin/services.h"
 #include "proxy/store/body.h"
 #include "proxy/store/object.h"
@@ -32,7 +32,7 @@ class StoreWriter {
 
   // The response may be stored, now or when somebody asks for it later. Both are borrowed until the
   // end. REQUIRES: nothing was allowed before.
-  void allow(const Received& received, const SharedResponse& response);
+  void allow(const ReceivedResponse& received, const SharedResponse& response);
   bool may_store() const { return state_ != State::kNo; }
   bool is_under_way() const { return state_ == State::kUnderWay; }
 
@@ -89,7 +89,7 @@ class StoreWriter {
 
   OriginServices& services_;
   const RequestContext& request_;
-  const Received* received_ = nullptr;
+  const ReceivedResponse* received_ = nullptr;
   const SharedResponse* response_ = nullptr;
   State state_ = State::kNo;
   std::string tags_;  // those of the response in progress

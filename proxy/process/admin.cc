@@ -15,7 +15,7 @@
 namespace encore::server {
 namespace {
 
-AdminAccess access_of(Administered& process) {
+AdminAccess access_of(ProcessControl& process) {
   return {.admin = process.config().admin, .token = process.memory().token()};
 }
 
@@ -27,7 +27,7 @@ AdminResponse token_needed() {
 }
 
 // Nothing where the request may change something, or read what is for operators alone.
-std::optional<AdminResponse> refuse_operator(Administered& process, const AdminRequest& request) {
+std::optional<AdminResponse> refuse_operator(ProcessControl& process, const AdminRequest& request) {
   switch (access_of(process).may_change(request)) {
     case AdminAccess::Verdict::kAllowed:
       return std::nullopt;
@@ -42,7 +42,7 @@ std::optional<AdminResponse> refuse_operator(Administered& process, const AdminR
 }
 
 // Nothing where the request may have what is asked for.
-std::optional<AdminResponse> refuse_stranger(Administered& process, const AdminRequest& request) {
+std::optional<AdminResponse> refuse_stranger(ProcessControl& process, const AdminRequest& request) {
   if (process.memory().token() == nullptr) {
     return reply(403,
                  "403 Forbidden\nThe admission filter contains its secret seed: set "
@@ -53,9 +53,9 @@ std::optional<AdminResponse> refuse_stranger(Administered& process, const AdminR
 }
 
 // Nothing where the client may use the listener, and calls it by a name of its own.
-std::optional<AdminResponse> refuse_client(Administered& process, const AdminRequest& request) {
+std::optional<AdminResponse> refuse_client(ProcessControl& process, const AdminRequest& request) {
   const AdminAccess access = access_of(process);
-  if (!access.may_come(request)) {
+  if (!access.allows_client(request)) {
     return reply(403, fmt::format("403 Forbidden\nClient {} is not in admin.allow_clients.\n",
                                   request.peer.ip_string()));
   }
@@ -66,7 +66,7 @@ std::optional<AdminResponse> refuse_client(Administered& process, const AdminReq
 }
 
 // Nothing where the client may have the endpoint.
-std::optional<AdminResponse> refuse(Administered& process, const Endpoint& endpoint,
+std::optional<AdminResponse> refuse(ProcessControl& process, const Endpoint& endpoint,
                                     const AdminRequest& request) {
   switch (endpoint.access) {
     case EndpointAccess::kOperator:
@@ -98,7 +98,7 @@ AdminResponse no_such_page() {
   return reply(404, text + "\n");
 }
 
-void answer_endpoint(Administered& process, const Endpoint& endpoint, AdminRequest& request,
+void answer_endpoint(ProcessControl& process, const Endpoint& endpoint, AdminRequest& request,
                      AdminReply to) {
   switch (endpoint.id) {
     case EndpointId::kPurge:
@@ -124,7 +124,7 @@ void answer_endpoint(Administered& process, const Endpoint& endpoint, AdminReque
 
 }  // namespace
 
-std::size_t admin_body_max(Administered& process, const AdminRequest& head, std::size_t usual) {
+std::size_t admin_body_max(ProcessControl& process, const AdminRequest& head, std::size_t usual) {
   const Endpoint* const endpoint = find_endpoint(head.path);
   if (endpoint == nullptr) return usual;
   const AdminAccess access = access_of(process);
@@ -138,7 +138,7 @@ std::size_t admin_body_max(Administered& process, const AdminRequest& head, std:
   return memory_body_max(process);
 }
 
-void answer_admin(Administered& process, AdminRequest request, AdminReply to) {
+void answer_admin(ProcessControl& process, AdminRequest request, AdminReply to) {
   const Endpoint* const endpoint = find_endpoint(request.path);
   if (endpoint == nullptr || endpoint->access != EndpointAccess::kEverybody) {
     if (const auto refused = refuse_client(process, request)) return to.send(*refused);

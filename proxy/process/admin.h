@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "proxy/admin/admin_message.h"
-#include "proxy/process/administered.h"
+#include "proxy/process/process_control.h"
 
 namespace encore::server {
 
@@ -17,10 +17,10 @@ namespace encore::server {
 //
 // /healthz and /readyz tell nothing else and answer to everybody, by any Host: monitors of many
 // machines rarely know their names.
-void answer_admin(Administered& process, AdminRequest request, AdminReply to);
+void answer_admin(ProcessControl& process, AdminRequest request, AdminReply to);
 
 // Returns the largest body of a request with this head: a memory with the token, nothing where one
 // is asked for or given otherwise, else `usual` bytes.
-std::size_t admin_body_max(Administered& process, const AdminRequest& head, std::size_t usual);
+std::size_t admin_body_max(ProcessControl& process, const AdminRequest& head, std::size_t usual);
 
 }  // namespace encore::server

@@ -25,7 +25,7 @@ bool AdminAccess::names_us(const AdminRequest& request) const {
   });
 }
 
-bool AdminAccess::may_come(const AdminRequest& request) const {
+bool AdminAccess::allows_client(const AdminRequest& request) const {
   if (request.over_socket) return true;  // its client has no address
   const auto client = request.peer.mapped_bytes();
   return std::ranges::any_of(

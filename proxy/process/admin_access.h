@@ -20,7 +20,7 @@ struct AdminAccess {
   // is not.
   bool names_us(const AdminRequest& request) const;
   // True if the client is one of allow_clients, or came over the listener's Unix socket.
-  bool may_come(const AdminRequest& request) const;
+  bool allows_client(const AdminRequest& request) const;
   // True if the request has the token. False where there is none.
   bool has_token(const AdminRequest& request) const;
   // True if a change by the listener of this request takes the token.

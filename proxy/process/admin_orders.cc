@@ -25,7 +25,7 @@ const PurgeTokens& purge_tokens() {
 
 }  // namespace
 
-void answer_purge(Administered& process, const AdminRequest& request, AdminReply to) {
+void answer_purge(ProcessControl& process, const AdminRequest& request, AdminReply to) {
   if (request.body_left_out != 0) {
     return to.send(too_large(request, fmt::format("at most {} bytes", kAdminBodyBytes)));
   }
@@ -52,7 +52,7 @@ void answer_purge(Administered& process, const AdminRequest& request, AdminReply
   // If it is refused nobody calls, and the answer is still ours to give.
   auto owed = std::make_shared<AdminReply>(std::move(to));
   const bool taken = process.purge(std::move(*order), [owed, soft, dry_run,
-                                                       token](const Purged& purged) {
+                                                       token](const PurgeResult& purged) {
     if (!purged.durable) {
       owed->send(reply(500, fmt::format("500 Internal Server Error\n{} purged, but not for good: "
                                         "{}\n",
@@ -71,7 +71,7 @@ void answer_purge(Administered& process, const AdminRequest& request, AdminReply
   if (!taken) owed->send(busy("Too many purges are queued, or this process is about to exit."));
 }
 
-void answer_reload(Administered& process, AdminReply to) {
+void answer_reload(ProcessControl& process, AdminReply to) {
   auto owed = std::make_shared<AdminReply>(std::move(to));
   process.reload([owed](const Result<void>& done) {
     owed->send(done ? json_reply("{\"reloaded\": true}\n")
@@ -80,7 +80,7 @@ void answer_reload(Administered& process, AdminReply to) {
   });
 }
 
-void answer_upgrade(Administered& process, AdminReply to) {
+void answer_upgrade(ProcessControl& process, AdminReply to) {
   auto owed = std::make_shared<AdminReply>(std::move(to));
   process.upgrade([owed](const Result<pid_t>& done) {
     owed->send(done ? json_reply(fmt::format("{{\"upgraded\": true, \"process\": {}}}\n", *done))
@@ -89,7 +89,7 @@ void answer_upgrade(Administered& process, AdminReply to) {
   });
 }
 
-void answer_drain(Administered& process, AdminReply to) {
+void answer_drain(ProcessControl& process, AdminReply to) {
   const auto most = std::chrono::duration<double>(process.config().timeouts.drain).count();
   const Snapshot snapshot = process.snapshot();
   process.drain();
@@ -99,7 +99,7 @@ void answer_drain(Administered& process, AdminReply to) {
                              snapshot.connections_open, most)));
 }
 
-void answer_memory(Administered& process, AdminReply to) {
+void answer_memory(ProcessControl& process, AdminReply to) {
   const auto policy = process.config().admission.policy;
   if (!cache::has_filter(policy)) {
     return to.send(
@@ -116,14 +116,15 @@ void answer_memory(Administered& process, AdminReply to) {
   if (!taken) owed->send(busy("Too many jobs are queued, or this process is about to exit."));
 }
 
-std::uint64_t memory_body_max(const Administered& process) {
+std::uint64_t memory_body_max(const ProcessControl& process) {
   const std::uint64_t memory = process.config().admission.adopted_memory_bytes;
   return memory == 0 ? 0 : std::max<std::uint64_t>(kAdminBodyBytes, memory + kSavedFormBytes);
 }
 
 namespace {
 
-std::optional<AdminResponse> refuse_size(const Administered& process, const AdminRequest& request) {
+std::optional<AdminResponse> refuse_size(const ProcessControl& process,
+                                         const AdminRequest& request) {
   const std::uint64_t most = memory_body_max(process);
   if (most == 0) {
     return reply(409, "409 Conflict\nadmission.adopted_memory is 0: no filter can be adopted.\n");
@@ -134,13 +135,13 @@ std::optional<AdminResponse> refuse_size(const Administered& process, const Admi
 
 }  // namespace
 
-void answer_adopt(Administered& process, AdminRequest& request, AdminReply to) {
+void answer_adopt(ProcessControl& process, AdminRequest& request, AdminReply to) {
   if (const auto refused = refuse_size(process, request)) return to.send(*refused);
   auto owed = std::make_shared<AdminReply>(std::move(to));
   const bool taken =
       process.memory().adopt(std::move(request.body), [owed](const Adopted& adopted) {
         if (adopted) {
-          auto done = reply(200, taken_json(*adopted));
+          auto done = reply(200, adoption_json(*adopted));
           done.content_type = "application/json";
           return owed->send(std::move(done));
         }
@@ -177,7 +178,7 @@ Result<Rejections::Which> read_which(std::string_view query) {
 
 }  // namespace
 
-void answer_clear(Administered& process, const AdminRequest& request, AdminReply to) {
+void answer_clear(ProcessControl& process, const AdminRequest& request, AdminReply to) {
   const auto which = read_which(request.query);
   if (!which) return to.send(wrong_request(which.error().message));
   to.send(json_reply(fmt::format("{{\"cleared\": {}}}\n", process.clear_rejections(*which))));

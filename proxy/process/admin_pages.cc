@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::string_view kFilters = "/filters";
 
-AdminResponse read_rejected(Administered& process, std::string_view query) {
+AdminResponse read_rejected(ProcessControl& process, std::string_view query) {
   const Snapshot snapshot = process.snapshot();
   if (!snapshot.intercept) {
     return reply(404, "404 Not Found\nintercept.hosts is empty: no host is decrypted.\n");
@@ -47,12 +47,12 @@ http::RequestHead head_of(const AdminRequest& request) {
 
 }  // namespace
 
-bool is_published(const Administered& process, std::string_view path) {
+bool is_published(const ProcessControl& process, std::string_view path) {
   return process.published() != nullptr && path.starts_with(kFilters) &&
          path.substr(kFilters.size()).starts_with('/');
 }
 
-AdminResponse read_published(Administered& process, const AdminRequest& request) {
+AdminResponse read_published(ProcessControl& process, const AdminRequest& request) {
   publish::Answer answer =
       process.published()->answer(head_of(request), kFilters, request.path, wall_now());
   AdminResponse response;
@@ -91,7 +91,7 @@ Result<std::optional<std::int64_t>> read_number(std::string_view query, std::str
   return number;
 }
 
-AdminResponse read_numbers(Administered& process, const AdminRequest& request) {
+AdminResponse read_numbers(ProcessControl& process, const AdminRequest& request) {
   const auto given = read_number(request.query, "since");
   if (!given) return bad_query(request.query, "since= and milliseconds since 1970");
   const std::int64_t since = given->value_or(0);
@@ -103,7 +103,7 @@ AdminResponse read_numbers(Administered& process, const AdminRequest& request) {
   return json_reply(live_json(live, snapshot, process.status(), process.live().history(), since));
 }
 
-AdminResponse read_outcome(Administered& process, std::string_view query) {
+AdminResponse read_outcome(ProcessControl& process, std::string_view query) {
   constexpr std::string_view kName = "name=";
   const std::string_view name = query.substr(std::min(kName.size(), query.size()));
   const auto found = std::ranges::find(kOutcomeNames, name);
@@ -116,7 +116,7 @@ AdminResponse read_outcome(Administered& process, std::string_view query) {
       outcome_json(outcome, process.snapshot().requests[index], process.live().outcome(outcome)));
 }
 
-std::string read_metrics(Administered& process) {
+std::string read_metrics(ProcessControl& process) {
   const Snapshot snapshot = process.snapshot();
   ProcessStatus status = process.status();
   status.ready = process.is_ready();
@@ -124,14 +124,14 @@ std::string read_metrics(Administered& process) {
   return metrics_text(snapshot, status);
 }
 
-AdminResponse read_status(Administered& process, std::string_view query) {
+AdminResponse read_status(ProcessControl& process, std::string_view query) {
   const Snapshot snapshot = process.snapshot();
   LiveStatus live = process.live().status(snapshot);
   if (query == "format=json") return json_reply(status_json(live, snapshot, process.status()));
   return reply(200, status_text(process.config(), live, snapshot, process.status()));
 }
 
-AdminResponse read_top(Administered& process, std::string_view query) {
+AdminResponse read_top(ProcessControl& process, std::string_view query) {
   constexpr std::int64_t kUsual = 10;
   const auto count = read_number(query, "count");
   constexpr auto kMost = static_cast<std::int64_t>(HeavyHitters::kNames);
@@ -150,7 +150,7 @@ nlohmann::ordered_json value_json(const config::ShownValue& value) {
   return json.is_discarded() ? nlohmann::ordered_json(value.text) : json;
 }
 
-AdminResponse read_config(Administered& process, std::string_view query) {
+AdminResponse read_config(ProcessControl& process, std::string_view query) {
   const auto form = read_form(query);
   if (!form) return wrong_request(form.error().message);
   std::string path;
@@ -172,17 +172,17 @@ AdminResponse read_config(Administered& process, std::string_view query) {
                     "\n");
 }
 
-AdminResponse read_ready(const Administered& process) {
+AdminResponse read_ready(const ProcessControl& process) {
   return process.is_ready() ? reply(200, "ready\n") : reply(503, "draining\n");
 }
 
-AdminResponse read_metrics_page(Administered& process) {
+AdminResponse read_metrics_page(ProcessControl& process) {
   auto response = reply(200, read_metrics(process));
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   return response;
 }
 
-AdminResponse read_shadow_page(const Administered& process) {
+AdminResponse read_shadow_page(const ProcessControl& process) {
   constexpr unsigned kRefreshSeconds = 5;
   return make_page({.title = "shadow policies",
                     .body = shadow_html(process.snapshot().shadows),
@@ -191,7 +191,7 @@ AdminResponse read_shadow_page(const Administered& process) {
 
 }  // namespace
 
-AdminResponse read_page(Administered& process, const Endpoint& endpoint,
+AdminResponse read_page(ProcessControl& process, const Endpoint& endpoint,
                         const AdminRequest& request) {
   using enum EndpointId;
   switch (endpoint.id) {
@@ -234,7 +234,7 @@ AdminResponse read_page(Administered& process, const Endpoint& endpoint,
   ENCORE_CHECK(false, "an endpoint that is read has a page");
 }
 
-void answer_log(Administered& process, const AdminRequest& request, AdminReply to) {
+void answer_log(ProcessControl& process, const AdminRequest& request, AdminReply to) {
   const auto from = read_number(request.query, "from");
   if (!from || from->value_or(0) < 0) {
     return to.send(bad_query(request.query, "from= and the `next` of the response before"));

@@ -14,7 +14,7 @@
 #include "proxy/intake/challenge_files.h"
 #include "proxy/origin/origin_request.h"
 #include "proxy/request/request_context.h"
-#include "proxy/request/view_maker.h"
+#include "proxy/request/request_view_builder.h"
 #include "proxy/settings/connect_splice.h"
 
 namespace encore::server {
@@ -66,8 +66,8 @@ std::string admission_text(const cache::AdmissionRule& rule, const config::Admis
   return {};
 }
 
-std::string ignored_text(const Treatment& treatment) {
-  const http::Ignored& ignored = treatment.store.ignored;
+std::string ignored_text(const RequestPolicy& request_policy) {
+  const http::Ignored& ignored = request_policy.store.ignored;
   std::string text;
   const auto add = [&text](bool is_ignored, std::string_view name) {
     if (!is_ignored) return;
@@ -77,10 +77,10 @@ std::string ignored_text(const Treatment& treatment) {
   add(ignored.no_store, "no-store");
   add(ignored.is_private, "private");
   add(ignored.no_cache, "no-cache");
-  add(treatment.reuse.ignore_client_reload, "client-no-cache");
+  add(request_policy.reuse.ignore_client_reload, "client-no-cache");
   add(ignored.set_cookie, "set-cookie");
   add(ignored.authorization, "authorization");
-  add(treatment.store.ignores_vary, "vary");
+  add(request_policy.store.ignores_vary, "vary");
   return text.empty() ? "nothing" : text;
 }
 
@@ -154,28 +154,31 @@ void add_origin(const RequestContext& request, Explanation& lines) {
 }
 
 void add_treatment(const RequestContext& request, Explanation& lines) {
-  const Treatment& treatment = *request.treatment;
+  const RequestPolicy& request_policy = *request.request_policy;
   lines.add("key", request.key.empty() ? "none: not cached" : request.key.substr(kRealmBytes));
   if (request.key.empty()) return;
   std::string apart;
-  for (const std::string& name : treatment.vary.further_names) {
+  for (const std::string& name : request_policy.vary.further_names) {
     apart += (apart.empty() ? "" : ", ") + name;
   }
   lines.add("told apart by",
-            (treatment.store.ignores_vary ? std::string("not Vary") : std::string("Vary")) +
+            (request_policy.store.ignores_vary ? std::string("not Vary") : std::string("Vary")) +
                 (apart.empty() ? "" : ", " + apart));
-  lines.add("admission", admission_text(treatment.admission, request.runtime->config.admission));
-  lines.add("fresh", freshness_text(treatment.store));
-  lines.add("ignored", ignored_text(treatment));
-  lines.add("max_object", format_bytes(treatment.max_object_bytes));
-  lines.add("collapse", treatment.collapse ? "yes" : "no");
+  lines.add("admission",
+            admission_text(request_policy.admission, request.runtime->config.admission));
+  lines.add("fresh", freshness_text(request_policy.store));
+  lines.add("ignored", ignored_text(request_policy));
+  lines.add("max_object", format_bytes(request_policy.max_object_bytes));
+  lines.add("collapse", request_policy.collapse ? "yes" : "no");
   if (request.rule != nullptr && request.rule->follows_redirects()) {
     std::string hosts = "followed to the same host";
     for (const std::string& host : request.rule->follow_hosts()) hosts += ", to " + host;
     lines.add("redirections", hosts);
   }
-  if (treatment.swr_seconds) lines.add("stale while", seconds_text(*treatment.swr_seconds));
-  if (treatment.sie_seconds) lines.add("stale if error", seconds_text(*treatment.sie_seconds));
+  if (request_policy.swr_seconds)
+    lines.add("stale while", seconds_text(*request_policy.swr_seconds));
+  if (request_policy.sie_seconds)
+    lines.add("stale if error", seconds_text(*request_policy.sie_seconds));
 }
 
 // Adds the refusals of the listener's own lists, and its other demands on clients.
@@ -209,9 +212,9 @@ std::string refusal_of_connect(const Asking& asking, const RequestContext& reque
       http::ParseStatus::kComplete) {
     return std::string(http::to_string(error.reason));
   }
-  Doing doing;
+  ThreadActivity activity;
   const filter::Seed seed{};
-  ViewMaker views(request.runtime, seed, doing);
+  RequestViewBuilder views(request.runtime, seed, activity);
   RequestView view;
   view.policy = request.policy;
   const ViewFault fault = views.make(head, asking.listener, asking.client, view);
@@ -296,8 +299,8 @@ Result<Explanation> explain_by(const Known& known, const Explained& asked) {
       http::ParseStatus::kComplete) {
     return fail("cannot build a request: " + std::string(http::to_string(error.reason)));
   }
-  Doing doing;
-  ViewMaker views(known.runtime, known.seed, doing);
+  ThreadActivity activity;
+  RequestViewBuilder views(known.runtime, known.seed, activity);
   const ListenerContext context{.mode = listen->mode,
                                 .index = static_cast<std::size_t>(listen - config.listen.begin()),
                                 .name = listen->address.text()};

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/readable.h"
+#include "proxy/exchange/authorization_cache.h"
 #include "proxy/exchange/decide.h"
-#include "proxy/exchange/rechecks.h"
 #include "proxy/http/reuse.h"
 #include "proxy/http/stored_head.h"
 #include "proxy/http/targeted.h"
@@ -67,12 +67,12 @@ std::int64_t seconds_until(MonotonicTime then, MonotonicTime now) {
 std::string storable_by(const store::Object& object, const RequestContext& request) {
   http::ResponseHead head;
   http::read_stored_head(stored_head_of(object), head);
-  const Treatment& treatment = request.treatment_of(content_type_of(object));
+  const RequestPolicy& request_policy = request.policy_for_content_type(content_type_of(object));
   auto directives = http::effective_directives(head.fields, request.targets());
-  http::leave_out(directives, treatment.store.ignored);
+  http::leave_out(directives, request_policy.store.ignored);
   const http::UnixSeconds date = meta_of(object).http.date;
   const auto lifetime = http::freshness_lifetime(head, directives, date == http::kNoDate ? 0 : date,
-                                                 treatment.store.freshness);
+                                                 request_policy.store.freshness);
   switch (lifetime.source) {
     case http::LifetimeSource::kSMaxAge:
       return "s-maxage (RFC 9111 5.2.2.10)";
@@ -216,7 +216,7 @@ class Look {
       is_hidden_ = true;
       return variant;
     }
-    if (!may_be_asked_for(request_, object)) {
+    if (!may_be_rechecked(request_, object)) {
       variant.barred = "for clients only that its origin confirms";
       is_hidden_ = true;
       return variant;
@@ -286,9 +286,10 @@ Now of_absent(const Running& running, const RequestContext& request, bool any_re
     case Inflight::Unshared::kNo:
       break;
   }
-  const bool stores = running.kernel.would_admit(key, running.now, 0, request.treatment->admission);
+  const bool stores =
+      running.kernel.would_admit(key, running.now, 0, request.request_policy->admission);
   if (running.runtime->config.admission.policy == config::Policy::kProbation &&
-      request.treatment->admission.kind == cache::AdmissionRule::Kind::kPolicy) {
+      request.request_policy->admission.kind == cache::AdmissionRule::Kind::kPolicy) {
     const bool is_known = running.kernel.recall(key, {}).requests != 0;
     return {
         "miss",
@@ -304,7 +305,7 @@ Now of_absent(const Running& running, const RequestContext& request, bool any_re
 
 // A first word for it where the policy says so for ever.
 Now of_refused(const RequestContext& request, Now miss) {
-  if (request.treatment->admission.kind == cache::AdmissionRule::Kind::kNever) {
+  if (request.request_policy->admission.kind == cache::AdmissionRule::Kind::kNever) {
     miss.text = "sent to the origin; not stored, by the rule";
   }
   return miss;
@@ -345,11 +346,11 @@ Now of_stored(const Running& running, const RequestContext& request, const InMem
 }
 
 Now what_now(const Running& running, const RequestContext& request, const Look& look) {
-  const RoadTaken taken = choose_road(request);
-  if (taken.road == Road::kOnlyIfCached) {
+  const PathDecision taken = choose_path(request);
+  if (taken.path == RequestPath::kOnlyIfCached) {
     return {"only-if-cached", "504: not cacheable, and the client accepts only stored responses"};
   }
-  if (taken.road == Road::kOrigin) {
+  if (taken.path == RequestPath::kOrigin) {
     return {"bypass", "sent to the origin unchanged, past the cache"};
   }
   if (look.found() != nullptr) return of_stored(running, request, *look.found());
@@ -419,7 +420,7 @@ ExplainedState explain_state(const Running& running, const RequestContext& reque
       look = other->look.get();
     }
     state.recalled =
-        running.kernel.recall({request.hash, request.key}, request.treatment->admission);
+        running.kernel.recall({request.hash, request.key}, request.request_policy->admission);
   }
   Now now = what_now(running, request, *look);
   state.now_kind = std::move(now.kind);

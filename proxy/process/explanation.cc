@@ -42,15 +42,15 @@ std::string text_of(const ExplainedVariant& variant) {
 
 std::string text_of(const ExplainedState& state) {
   if (!state.is_looked_up) return "no lookup";
-  const cache::Recalled& known = state.recalled;
+  const cache::RequestHistory& known = state.recalled;
   switch (known.by) {
-    case cache::Recalled::By::kNothing:
+    case cache::RequestHistory::By::kNothing:
       return state.policy + ", which remembers no keys";
-    case cache::Recalled::By::kFrequency:
+    case cache::RequestHistory::By::kFrequency:
       return fmt::format("{}: about {} recent requests", state.policy, known.requests);
-    case cache::Recalled::By::kSet:
+    case cache::RequestHistory::By::kSet:
       return state.policy + (known.requests == 0 ? ": not known" : ": known");
-    case cache::Recalled::By::kFilter:
+    case cache::RequestHistory::By::kFilter:
       break;
   }
   if (known.requests == 0) {
@@ -74,7 +74,7 @@ std::string text_of(const RecentOutcomes::Outcomes& outcomes, WallTime now) {
   if (outcomes.seen.was_overtaken) {
     text += "; not stored: overtaken by a newer response or a purge";
   }
-  if (outcomes.seen.unfollowed != Unfollowed::kNone) {
+  if (outcomes.seen.unfollowed != RedirectRefusal::kNone) {
     text += fmt::format("; the redirection was not followed: {} ({})",
                         to_string(outcomes.seen.unfollowed), in_words(outcomes.seen.unfollowed));
   }
@@ -129,15 +129,15 @@ Json json_of(const ExplainedVariant& variant) {
   return json;
 }
 
-std::string_view name_of(cache::Recalled::By by) {
+std::string_view name_of(cache::RequestHistory::By by) {
   switch (by) {
-    case cache::Recalled::By::kNothing:
+    case cache::RequestHistory::By::kNothing:
       return "nothing";
-    case cache::Recalled::By::kFilter:
+    case cache::RequestHistory::By::kFilter:
       return "filter";
-    case cache::Recalled::By::kSet:
+    case cache::RequestHistory::By::kSet:
       return "set";
-    case cache::Recalled::By::kFrequency:
+    case cache::RequestHistory::By::kFrequency:
       return "frequency";
   }
   return "?";
@@ -161,7 +161,7 @@ Json json_of(const ExplainedState& state) {
   Json recalled = {{"policy", state.policy},
                    {"by", name_of(state.recalled.by)},
                    {"requests", state.recalled.requests}};
-  if (state.recalled.by == cache::Recalled::By::kFilter) {
+  if (state.recalled.by == cache::RequestHistory::By::kFilter) {
     recalled["stored_at"] = state.recalled.stored_at;
     recalled["generation"] = to_string(state.recalled.seen);
   }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "cache/recalled.h"
+#include "cache/request_history.h"
 #include "proxy/exchange/recent_outcomes.h"
 
 namespace encore::server {
@@ -36,7 +36,7 @@ struct ExplainedState {
   bool is_looked_up = true;  // else it has no key, and nothing is stored of it or remembered
   std::vector<ExplainedVariant> stored;
   std::string policy;
-  cache::Recalled recalled;
+  cache::RequestHistory recalled;
   std::string now_kind;  // the way a request would be handled now, in a word
   std::string now_text;  // and in words
   std::vector<RecentOutcomes::Outcomes> outcomes;

@@ -12,11 +12,11 @@
 namespace encore::server {
 namespace {
 
-Taken sum_of(const filter::AdoptedMemory& memory, std::uint32_t generations) {
-  Taken taken{.shards = memory.shards(),
-              .generations = generations,
-              .fpr = memory.fpr(generations).bits,
-              .memory_bytes = memory.memory_bytes()};
+AdoptionSummary sum_of(const filter::AdoptedMemory& memory, std::uint32_t generations) {
+  AdoptionSummary taken{.shards = memory.shards(),
+                        .generations = generations,
+                        .fpr = memory.fpr(generations).bits,
+                        .memory_bytes = memory.memory_bytes()};
   for (const auto& sums : memory.sums().first(generations)) {
     taken.bits += sums.bits;
     taken.insertions += sums.insertions;
@@ -27,7 +27,7 @@ Taken sum_of(const filter::AdoptedMemory& memory, std::uint32_t generations) {
 
 }  // namespace
 
-std::string taken_json(const Taken& taken) {
+std::string adoption_json(const AdoptionSummary& taken) {
   const nlohmann::ordered_json out = {{"generations", taken.generations},
                                       {"shards", taken.shards},
                                       {"bits", taken.bits},

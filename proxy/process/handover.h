@@ -20,7 +20,7 @@ namespace encore::server {
 inline constexpr std::uint64_t kSavedFormBytes = std::uint64_t{2} << 20U;
 
 // The adopted memory, over all shards.
-struct Taken {
+struct AdoptionSummary {
   std::uint32_t shards = 0;  // those of the other cache
   std::uint32_t generations = 0;
   std::uint64_t bits = 0;
@@ -30,13 +30,13 @@ struct Taken {
   std::uint64_t memory_bytes = 0;
 };
 // For people and programs, one line.
-std::string taken_json(const Taken& taken);
+std::string adoption_json(const AdoptionSummary& taken);
 
 struct AdoptRefusal {
   bool damaged = false;  // the bytes are no memory; else this cache does not take it
   std::string message;
 };
-using Adopted = std::expected<Taken, AdoptRefusal>;
+using Adopted = std::expected<AdoptionSummary, AdoptRefusal>;
 
 // Adopts a saved form, on any thread; that takes as long as going through all filters. If a journal
 // of decisions is written, the bytes are first stored next to it: without them it could not be

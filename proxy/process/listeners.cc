@@ -227,25 +227,25 @@ std::vector<net::Address> Listeners::addresses(const Plan& plan) {
   return addresses;
 }
 
-std::vector<std::vector<ListenerSeat>> Listeners::adopt(Plan plan, const TlsListeners& tls,
-                                                        const SeriesTable<ListenerCounts>& counts) {
-  std::vector<std::vector<ListenerSeat>> seats(workers_);
+std::vector<std::vector<WorkerListener>> Listeners::adopt(
+    Plan plan, const TlsListeners& tls, const SeriesTable<ListenerCounts>& counts) {
+  std::vector<std::vector<WorkerListener>> seats(workers_);
   tell_of_changes(present_, plan);
   const auto closing = note_leaving(plan);
   for (std::size_t index = 0; index < plan.size(); ++index) {
     Entry& entry = plan[index];
     const auto succeeds = succeeded_by(entry, present_, plan);
     for (std::size_t worker = 0; worker < workers_; ++worker) {
-      ListenerSeat seat{.id = entry.id,
-                        .mode = entry.mode,
-                        .index = index,
-                        .name = entry.where.text(),
-                        .tls = tls.of(index),
-                        .is_new = false,
-                        .sockets = {},
-                        .succeeds = succeeds,
-                        .counts = part_of(counts.of(entry.where.text()), worker),
-                        .closing = closing};
+      WorkerListener seat{.id = entry.id,
+                          .mode = entry.mode,
+                          .index = index,
+                          .name = entry.where.text(),
+                          .tls = tls.of(index),
+                          .is_new = false,
+                          .sockets = {},
+                          .succeeds = succeeds,
+                          .counts = part_of(counts.of(entry.where.text()), worker),
+                          .closing = closing};
       seat.is_new = !entry.sockets.empty();
       if (seat.is_new) seat.sockets = std::move(entry.sockets[worker]);
       seats[worker].push_back(std::move(seat));

@@ -21,7 +21,7 @@
 namespace encore::server {
 
 // One listener as one worker has it.
-struct ListenerSeat {
+struct WorkerListener {
   std::uint64_t id = 0;  // each that was ever opened has another one
   config::Mode mode = config::Mode::kForward;
   std::size_t index = 0;                           // its place in the config
@@ -79,8 +79,8 @@ class Listeners {
   // Makes it the present one. `tls` and `counts`, by address, are of the same config. A seat for
   // each listener, worker by worker; listeners that are not among them are closed. Files of those
   // that are gone go with them.
-  std::vector<std::vector<ListenerSeat>> adopt(Plan plan, const TlsListeners& tls,
-                                               const SeriesTable<ListenerCounts>& counts);
+  std::vector<std::vector<WorkerListener>> adopt(Plan plan, const TlsListeners& tls,
+                                                 const SeriesTable<ListenerCounts>& counts);
 
   const Plan& present() const { return present_; }
 

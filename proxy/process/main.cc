@@ -90,7 +90,7 @@ void report_wear(const encore::config::Config& config) {
 }
 
 // Everything that --check-config has to say; the exit status.
-int check_config(encore::config::Config config, const encore::config::Places& places) {
+int check_config(encore::config::Config config, const encore::config::SourceLocations& places) {
   encore::server::take_found_segments(config);
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   std::fputs(encore::config::check_report(config, cores).c_str(), stdout);
@@ -245,7 +245,7 @@ int run(const encore::config::Sources& sources, const encore::config::Config& co
 // Checks or prints the configuration, or runs the proxy. The exit status.
 int check_or_run(const Options& options, encore::upgrade::Program program,
                  std::optional<encore::upgrade::Channel> channel) {
-  encore::config::Places places;
+  encore::config::SourceLocations places;
   const auto config = encore::config::load_config(options.sources, &places);
   if (!config) {
     std::fprintf(stderr, "%s\n", config.error().message.c_str());

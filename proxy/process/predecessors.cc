@@ -25,10 +25,10 @@ void Predecessors::add_one(ReplacedProcess replaced) {
   One* const raw = one.get();
   one->report.process = replaced.process;
   one->since = monotonic_now();
-  one->link = std::make_unique<PeerLink>(
+  one->link = std::make_unique<ProcessLink>(
       loop_, std::move(replaced.channel),
-      PeerLink::Handlers{
-          .on_message = [this, raw](upgrade::Received& received) { take(*raw, received); },
+      ProcessLink::Handlers{
+          .on_message = [this, raw](upgrade::ReceivedMessage& received) { take(*raw, received); },
           .on_purge = handlers_.on_purge,
           .on_end = [this, raw] { loop_.post([this, raw] { remove(raw); }); }});
   all_.push_back(std::move(one));
@@ -43,7 +43,7 @@ void Predecessors::remove(const One* one) {
   handlers_.on_end();
 }
 
-void Predecessors::take(One& one, upgrade::Received& received) {
+void Predecessors::take(One& one, upgrade::ReceivedMessage& received) {
   const Message& message = received.message;
   switch (message.type) {
     case MessageType::kStatus:
@@ -51,7 +51,7 @@ void Predecessors::take(One& one, upgrade::Received& received) {
       one.report.tunnels = message.number(Field::kTunnels).value_or(0);
       break;
     case MessageType::kBuried:
-      take_buried(message);
+      take_tombstones(message);
       break;
     case MessageType::kCounts:
       take_counts(received);
@@ -66,7 +66,7 @@ void Predecessors::take(One& one, upgrade::Received& received) {
   }
 }
 
-void Predecessors::take_buried(const Message& message) {
+void Predecessors::take_tombstones(const Message& message) {
   std::vector<filter::Hash128> keys;
   for (const auto& [field, bytes] : message.fields) {
     filter::Hash128 key;
@@ -77,7 +77,7 @@ void Predecessors::take_buried(const Message& message) {
   handlers_.on_buried(keys, message.number(Field::kFlags).value_or(0) != 0);
 }
 
-void Predecessors::take_counts(const upgrade::Received& received) {
+void Predecessors::take_counts(const upgrade::ReceivedMessage& received) {
   if (received.descriptors.empty()) return;
   const auto text = upgrade::read_memory(received.descriptors.front(), kCountsBytesMax);
   const auto counts = text ? parse_counts(*text) : std::unexpected(text.error());
@@ -103,7 +103,7 @@ void Predecessors::purge(const PurgeOrder& order, std::function<void()> done) {
     if (--*left == 0) done();
   };
   for (const auto& each : all_) {
-    each->link->purge(order, [one_done](const Purged&) { one_done(); });
+    each->link->purge(order, [one_done](const PurgeResult&) { one_done(); });
   }
   one_done();
 }

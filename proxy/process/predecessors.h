@@ -12,8 +12,8 @@
 #include "proxy/net/loop.h"
 #include "proxy/observe/carried_counts.h"
 #include "proxy/observe/predecessor_report.h"
-#include "proxy/process/inheritance.h"
-#include "proxy/process/peer_link.h"
+#include "proxy/process/inherited_state.h"
+#include "proxy/process/process_link.h"
 
 namespace encore::server {
 
@@ -23,7 +23,7 @@ class Predecessors {
   static constexpr std::size_t kMost = 3;
 
   struct Handlers {
-    std::function<void(PurgeOrder order, PeerLink::PurgeDone done)> on_purge;
+    std::function<void(PurgeOrder order, ProcessLink::PurgeDone done)> on_purge;
     // Counted there after the commit.
     std::function<void(const CountTable& counts)> on_counts;
     // Records on disk of these keys are not to be found any more.
@@ -51,12 +51,12 @@ class Predecessors {
   struct One {
     PredecessorReport report;
     MonotonicTime since;
-    std::unique_ptr<PeerLink> link;
+    std::unique_ptr<ProcessLink> link;
   };
   void add_one(ReplacedProcess replaced);
-  void take(One& one, upgrade::Received& received);
-  void take_buried(const upgrade::Message& message);
-  void take_counts(const upgrade::Received& received);
+  void take(One& one, upgrade::ReceivedMessage& received);
+  void take_tombstones(const upgrade::Message& message);
+  void take_counts(const upgrade::ReceivedMessage& received);
   void remove(const One* one);
 
   net::Loop& loop_;

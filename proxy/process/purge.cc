@@ -225,7 +225,7 @@ constexpr std::size_t kShardsInTurn = 4;
 // Visits one slice of a shard after the other's: a lock is not fair, and a thread that waits for
 // one has it by the time at which its turn comes again. If few are left that is soon, and others
 // are let go first.
-void visit_all(cache::Kernel& kernel, Matcher& visitor, LatestMoment& moment) {
+void visit_all(cache::Kernel& kernel, Matcher& visitor, LamportClock& moment) {
   std::vector<cache::Kernel::Cursor> cursors;
   for (std::uint32_t shard = 0; shard < kernel.shards(); ++shard) cursors.push_back({shard, 0});
   while (!cursors.empty()) {
@@ -286,7 +286,7 @@ std::uint64_t purge_key(Shared& shared, std::string_view key, bool soft, DiskPur
 }
 
 // Counts the objects in memory that a purge names; all stays unchanged.
-Purged count_only(Shared& shared, const Runtime& runtime, const PurgeOrder& order) {
+PurgeResult count_only(Shared& shared, const Runtime& runtime, const PurgeOrder& order) {
   const std::vector<std::string> keys = keys_of(runtime, order.urls);
   Matcher matcher(order, nullptr, nullptr);
   for (const std::string& key : keys) matcher.add_key(key);
@@ -296,7 +296,7 @@ Purged count_only(Shared& shared, const Runtime& runtime, const PurgeOrder& orde
 
 }  // namespace
 
-Purged purge(Shared& shared, const Runtime& runtime, const PurgeOrder& order) {
+PurgeResult purge(Shared& shared, const Runtime& runtime, const PurgeOrder& order) {
   if (order.dry_run) return count_only(shared, runtime, order);
   std::optional<Ban> ban;
   if (order.ban) {

@@ -27,6 +27,6 @@ Result<PurgeOrder> read_purge_order(const AdminRequest& request);
 // Takes one pass in slices over the cache for all prefixes, tags and the ban together, so that no
 // request waits longer than for one slice. Responses that are being fetched meanwhile are not used
 // without validation.
-Purged purge(Shared& shared, const Runtime& runtime, const PurgeOrder& order);
+PurgeResult purge(Shared& shared, const Runtime& runtime, const PurgeOrder& order);
 
 }  // namespace encore::server

@@ -72,7 +72,7 @@ Result<PurgeOrder> read_purge(const Message& message) {
   return order;
 }
 
-Message purged_message(std::uint64_t number, const Purged& purged) {
+Message purged_message(std::uint64_t number, const PurgeResult& purged) {
   Message message{.type = MessageType::kPurged};
   message.add_number(Field::kNumber, number).add_number(Field::kConnections, purged.count);
   message.add_number(Field::kFlags, purged.lazily ? 1 : 0).add(Field::kName, purged.refusal);
@@ -80,9 +80,9 @@ Message purged_message(std::uint64_t number, const Purged& purged) {
   return message;
 }
 
-Purged read_purged(const Message& message) {
-  Purged purged{.count = message.number(Field::kConnections).value_or(0),
-                .lazily = message.number(Field::kFlags).value_or(0) != 0};
+PurgeResult read_purged(const Message& message) {
+  PurgeResult purged{.count = message.number(Field::kConnections).value_or(0),
+                     .lazily = message.number(Field::kFlags).value_or(0) != 0};
   purged.refusal = message.text(Field::kName);
   if (const std::string* const error = message.find(Field::kText)) purged.durable = fail(*error);
   return purged;

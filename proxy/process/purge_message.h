@@ -12,7 +12,7 @@ upgrade::Message purge_message(const PurgeOrder& order);
 Result<PurgeOrder> read_purge(const upgrade::Message& message);
 
 // `number` is that of the purge.
-upgrade::Message purged_message(std::uint64_t number, const Purged& purged);
-Purged read_purged(const upgrade::Message& message);
+upgrade::Message purged_message(std::uint64_t number, const PurgeResult& purged);
+PurgeResult read_purged(const upgrade::Message& message);
 
 }  // namespace encore::server

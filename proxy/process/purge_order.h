@@ -27,7 +27,7 @@ struct PurgeOrder {
 // How many stored responses there were; variants count each. On disk alone, what a prefix or a tag
 // is of goes when it is read, and is not counted. It is durable there when this returns; an error
 // says why it is not.
-struct Purged {
+struct PurgeResult {
   std::uint64_t count = 0;
   bool lazily = false;  // more may go, as it is read
   Result<void> durable = {};

@@ -15,7 +15,7 @@
 #include "config/dump.h"
 #include "proxy/observe/log.h"
 #include "proxy/process/disk_start.h"
-#include "proxy/process/neighbour.h"
+#include "proxy/process/peer_fetch.h"
 #include "proxy/process/state.h"
 #include "proxy/settings/names.h"
 
@@ -62,7 +62,7 @@ std::string limit_connections(Shared& shared, std::uint32_t wanted) {
 // was down.
 Result<void> purge_at_start(Proxy& proxy) {
   if (!proxy.config().cache.purge_at_start || proxy.shared().disks == nullptr) return {};
-  const Purged purged = purge(proxy.shared(), *proxy.present_runtime(), {.all = true});
+  const PurgeResult purged = purge(proxy.shared(), *proxy.present_runtime(), {.all = true});
   if (!purged.durable) return fail("cache.purge_at_start: " + purged.durable.error().message);
   log::info("cache.purge_at_start: purging all disks");
   return {};
@@ -304,8 +304,8 @@ Result<void> Server::make_proxy(Start& start) {
   auto proxy = Proxy::create(start.config, std::move(start.options));
   if (!proxy) return std::unexpected(proxy.error());
   proxy_ = std::move(*proxy);
-  followers_ = std::make_unique<Followers>(proxy_->shared().tap);
-  proxy_->shared().purge = [this](PurgeOrder order, std::function<void(const Purged&)> done) {
+  followers_ = std::make_unique<RequestFollowers>(proxy_->shared().tap);
+  proxy_->shared().purge = [this](PurgeOrder order, std::function<void(const PurgeResult&)> done) {
     loop_->post([this, order = std::move(order), done = std::move(done)]() mutable {
       if (!purge(std::move(order), done)) done({.refusal = "busy"});
     });
@@ -530,7 +530,7 @@ ProcessStatus Server::status() const {
           .predecessors = succession_.reports()};
 }
 
-bool Server::purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) {
+bool Server::purge(PurgeOrder order, std::move_only_function<void(const PurgeResult&)> done) {
   return takes_jobs(jobs_, *proxy_, workers_ended_) &&
          succession_.purge(std::move(order), std::move(done));
 }

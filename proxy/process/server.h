@@ -19,13 +19,13 @@
 #include "proxy/process/admin.h"
 #include "proxy/process/admin_listeners.h"
 #include "proxy/process/disk_watch.h"
-#include "proxy/process/followers.h"
 #include "proxy/process/jobs.h"
-#include "proxy/process/live_watch.h"
+#include "proxy/process/live_observer.h"
 #include "proxy/process/proxy.h"
+#include "proxy/process/request_followers.h"
 #include "proxy/process/served_memory.h"
 #include "proxy/process/state.h"
-#include "proxy/process/succession.h"
+#include "proxy/process/upgrade_coordinator.h"
 
 namespace encore::server {
 
@@ -42,7 +42,7 @@ struct StartOrders {
   SuccessionOrders succession = {};  // neither is done where a process is replaced
 };
 
-class Server final : private Administered {
+class Server final : private ProcessControl {
  public:
   // Reads the config again, from where it came.
   using LoadConfig = std::function<Result<config::Config>()>;
@@ -79,14 +79,14 @@ class Server final : private Administered {
   Result<void> make_admin(Start& start);
   Result<void> make_proxy(Start& start);
 
-  // Administered. A purge runs on the jobs' thread.
+  // ProcessControl. A purge runs on the jobs' thread.
   const config::Config& config() const override { return proxy_->config(); }
   bool is_ready() const override { return ready_; }
   Snapshot snapshot() const override { return proxy_->snapshot(); }
   ProcessStatus status() const override;
   const LiveSource& live() const override { return watch_; }
   publish::Resources* published() const override { return proxy_->shared().published.get(); }
-  bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) override;
+  bool purge(PurgeOrder order, std::move_only_function<void(const PurgeResult&)> done) override;
 
   std::size_t clear_rejections(const Rejections::Which& which) override {
     return proxy_->clear_rejections(which);
@@ -98,7 +98,7 @@ class Server final : private Administered {
   void reload(std::move_only_function<void(const Result<void>&)> done) override;
   void drain() override;
   void upgrade(Upgrade::Done done) override;
-  Followers& followers() override { return *followers_; }
+  RequestFollowers& followers() override { return *followers_; }
 
   void on_signal(int signal);
   Result<void> try_reload();
@@ -118,9 +118,9 @@ class Server final : private Administered {
   std::unique_ptr<net::Timer> timer_;
   std::unique_ptr<net::Timer> drain_;  // runs until a drain may take no longer
   AdminListeners admin_;
-  std::unique_ptr<Followers> followers_;
+  std::unique_ptr<RequestFollowers> followers_;
   std::unique_ptr<Jobs> jobs_;
-  Succession succession_;
+  UpgradeCoordinator succession_;
   bool ready_ = false;
   bool is_ending_ = false;  // drains as by SIGTERM
   End end_ = End::kDrained;
@@ -129,7 +129,7 @@ class Server final : private Administered {
   bool hour_over_ = false;  // an hour of changes: it is to be saved
   MonotonicTime started_{};
   MonotonicTime saved_{};
-  LiveWatch watch_;
+  LiveObserver watch_;
   std::uint64_t reload_attempts_ = 0;
   std::uint64_t reloads_ = 0;
   std::uint64_t reload_failures_ = 0;

@@ -25,14 +25,14 @@
 #include "proxy/observe/request_tap.h"
 #include "proxy/observe/shadow_caches.h"
 #include "proxy/observe/stats.h"
-#include "proxy/origin/old_servers.h"
+#include "proxy/origin/http10_servers.h"
 #include "proxy/process/purge_order.h"
 #include "proxy/process/slow_readers.h"
 #include "proxy/publish/changed_keys.h"
 #include "proxy/publish/resources.h"
 #include "proxy/store/store.h"
 #include "proxy/transfer/inflight.h"
-#include "proxy/transfer/latest_moment.h"
+#include "proxy/transfer/lamport_clock.h"
 #include "proxy/transfer/transfer_memory.h"
 
 namespace encore::server {
@@ -50,8 +50,8 @@ struct Shared {
   filter::Seed identity_seed;
   Inflight inflight;
   // Latest times at which a stored and shared object came, or was made stale.
-  LatestMoment latest_moment;
-  OldServers old_servers;
+  LamportClock latest_moment;
+  Http10Servers old_servers;
   std::unique_ptr<LogWriter> access_log;  // null: none
   RecentOutcomes recent;
   ErrorNames errors;
@@ -72,7 +72,7 @@ struct Shared {
   std::atomic<bool> draining = false;
   // Purges by the jobs' thread, and tells there, or on the main one. Any thread; set before the
   // workers start.
-  std::function<void(PurgeOrder order, std::function<void(const Purged&)> done)> purge;
+  std::function<void(PurgeOrder order, std::function<void(const PurgeResult&)> done)> purge;
   // All of them, borrowed. Set before they start.
   std::vector<Worker*> workers;
 

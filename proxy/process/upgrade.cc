@@ -32,7 +32,8 @@ std::vector<int> numbers_of(std::span<const net::Socket> sockets) {
 }
 
 // Sends keys whose records on disk the new process must forget.
-void send_buried(const disk::Disks& disks, std::span<const filter::Hash128> keys, PeerLink& link) {
+void send_buried(const disk::Disks& disks, std::span<const filter::Hash128> keys,
+                 ProcessLink& link) {
   if (keys.empty() && disks.has_noted_purge()) (void)link.send(buried_message({}, true));
   for (std::size_t at = 0; at < keys.size(); at += kKeysOfMessage) {
     const auto some = keys.subspan(at, std::min(kKeysOfMessage, keys.size() - at));
@@ -40,9 +41,9 @@ void send_buried(const disk::Disks& disks, std::span<const filter::Hash128> keys
   }
 }
 
-std::vector<filter::Hash128> take_buried(disk::Disks& disks) {
+std::vector<filter::Hash128> take_tombstones(disk::Disks& disks) {
   std::vector<filter::Hash128> keys;
-  for (const disk::Purge& each : disks.take_buried()) keys.push_back(each.key);
+  for (const disk::Purge& each : disks.take_tombstones()) keys.push_back(each.key);
   return keys;
 }
 
@@ -113,7 +114,7 @@ void Upgrade::receive() {
   }
 }
 
-void Upgrade::take(upgrade::Received& received) {
+void Upgrade::take(upgrade::ReceivedMessage& received) {
   switch (received.message.type) {
     case MessageType::kHello:
       if (step_ == Step::kStarting) hold_disks(received.message);
@@ -255,26 +256,26 @@ void Upgrade::committed() {
   step_ = Step::kHandedOver;
   log::info("upgrade: process {} serves; this one drains", process_);
   watch_->stop();
-  link_ = std::make_unique<PeerLink>(
+  link_ = std::make_unique<ProcessLink>(
       host_.loop(), std::move(*channel_),
-      PeerLink::Handlers{.on_message =
-                             [this](upgrade::Received& received) {
-                               if (received.message.type == MessageType::kEnd) {
-                                 host_.on_end_wanted();
-                               }
-                             },
-                         .on_purge =
-                             [this](PurgeOrder order, PeerLink::PurgeDone done) {
-                               host_.purge_here(std::move(order), std::move(done));
-                             },
-                         .on_end = [] {}});
+      ProcessLink::Handlers{.on_message =
+                                [this](upgrade::ReceivedMessage& received) {
+                                  if (received.message.type == MessageType::kEnd) {
+                                    host_.on_end_wanted();
+                                  }
+                                },
+                            .on_purge =
+                                [this](PurgeOrder order, ProcessLink::PurgeDone done) {
+                                  host_.purge_here(std::move(order), std::move(done));
+                                },
+                            .on_end = [] {}});
   channel_.reset();
   status_.start_periodic(kStatusInterval);
   host_.on_handed_over(process_);
   tell_status();
   for (DelayedPurge& each : std::exchange(delayed_, {})) {
     const auto there = each.order;
-    host_.purge_here(std::move(each.order), [](const Purged&) {});
+    host_.purge_here(std::move(each.order), [](const PurgeResult&) {});
     purge_there(there, std::move(each.done));
   }
   if (done_) std::exchange(done_, nullptr)(process_);
@@ -316,7 +317,7 @@ void Upgrade::rolled_back(const std::string& why) {
   if (done_) std::exchange(done_, nullptr)(fail(why));
 }
 
-bool Upgrade::delay_purge(PurgeOrder& order, PeerLink::PurgeDone& done) {
+bool Upgrade::delay_purge(PurgeOrder& order, ProcessLink::PurgeDone& done) {
   if (step_ < Step::kHolding || step_ == Step::kHandedOver || order.dry_run ||
       delayed_.size() == kPurgesDelayedMax) {
     return false;
@@ -325,7 +326,7 @@ bool Upgrade::delay_purge(PurgeOrder& order, PeerLink::PurgeDone& done) {
   return true;
 }
 
-void Upgrade::purge_there(const PurgeOrder& order, PeerLink::PurgeDone done) {
+void Upgrade::purge_there(const PurgeOrder& order, ProcessLink::PurgeDone done) {
   ENCORE_CHECK(link_ != nullptr, "there is another process");
   link_->purge(order, std::move(done));
 }
@@ -340,7 +341,7 @@ void Upgrade::tell_status() {
   if (disks == nullptr || is_telling_) return;
   is_telling_ = true;
   auto keys = std::make_shared<std::vector<filter::Hash128>>();
-  host_.jobs().submit([disks, keys] { *keys = take_buried(*disks); },
+  host_.jobs().submit([disks, keys] { *keys = take_tombstones(*disks); },
                       [this, disks, keys] {
                         is_telling_ = false;
                         send_buried(*disks, *keys, *link_);
@@ -351,7 +352,7 @@ void Upgrade::finish() {
   if (link_ == nullptr) return;
   status_.cancel();
   if (disk::Disks* const disks = host_.proxy().shared().disks.get()) {
-    send_buried(*disks, take_buried(*disks), *link_);
+    send_buried(*disks, take_tombstones(*disks), *link_);
   }
   const auto counts = difference(counts_of(host_.proxy().snapshot()), counts_);
   if (const auto memory = upgrade::write_memory(to_text(counts))) {

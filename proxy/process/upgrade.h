@@ -20,8 +20,8 @@
 #include "proxy/observe/carried_counts.h"
 #include "proxy/process/jobs.h"
 #include "proxy/process/listeners.h"
-#include "proxy/process/peer_link.h"
 #include "proxy/process/predecessors.h"
+#include "proxy/process/process_link.h"
 #include "proxy/upgrade/channel.h"
 #include "proxy/upgrade/program.h"
 
@@ -44,7 +44,7 @@ class Upgrade {
     virtual Predecessors& predecessors() = 0;
     virtual const std::string& instance() const = 0;  // in Via
     // Purges what this process has, and calls `done` later, once.
-    virtual void purge_here(PurgeOrder order, PeerLink::PurgeDone done) = 0;
+    virtual void purge_here(PurgeOrder order, ProcessLink::PurgeDone done) = 0;
     // Another process serves: drains.
     virtual void on_handed_over(pid_t successor) = 0;
     // The successor wants it to end as by SIGTERM.
@@ -68,9 +68,9 @@ class Upgrade {
 
   // A purge that comes while another process takes over waits for the end of that. False: it need
   // not, or too many wait.
-  bool delay_purge(PurgeOrder& order, PeerLink::PurgeDone& done);
+  bool delay_purge(PurgeOrder& order, ProcessLink::PurgeDone& done);
   // The other process, which has all by now, does it too. REQUIRES: has_handed_over().
-  void purge_there(const PurgeOrder& order, PeerLink::PurgeDone done);
+  void purge_there(const PurgeOrder& order, ProcessLink::PurgeDone done);
   // This process ends: sends its counters and the last keys to forget.
   void finish();
 
@@ -90,7 +90,7 @@ class Upgrade {
   };
   std::optional<Error> refusal() const;
   void receive();
-  void take(upgrade::Received& received);
+  void take(upgrade::ReceivedMessage& received);
   void hold_disks(const upgrade::Message& hello);
   void offer();
   void offer_listeners(const std::vector<Listeners::Inherited>& listeners);
@@ -112,12 +112,12 @@ class Upgrade {
   std::unique_ptr<net::DescriptorWatch> watch_;
   net::Timer timer_;   // for all steps
   net::Timer status_;  // behind the last
-  std::unique_ptr<PeerLink> link_;
+  std::unique_ptr<ProcessLink> link_;
   std::string failed_;  // reason that the new process gave
   CountTable counts_;   // when it took over
   struct DelayedPurge {
     PurgeOrder order;
-    PeerLink::PurgeDone done;
+    ProcessLink::PurgeDone done;
   };
   std::vector<DelayedPurge> delayed_;
   bool is_telling_ = false;

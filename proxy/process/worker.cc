@@ -7,14 +7,14 @@
 #include "base/check.h"
 #include "proxy/client/client_connection.h"
 #include "proxy/net/linger.h"
-#include "proxy/net/quiet.h"
+#include "proxy/net/quiescence_detector.h"
 #include "proxy/observe/log.h"
 #include "proxy/origin/fetch.h"
 #include "proxy/origin/parts.h"
 #include "proxy/process/health_checks.h"
-#include "proxy/process/purge_desk.h"
+#include "proxy/process/purge_executor.h"
+#include "proxy/process/request_services.h"
 #include "proxy/process/revocations.h"
-#include "proxy/process/rooms.h"
 #include "proxy/process/worker_listeners.h"
 #include "proxy/settings/names.h"
 #include "proxy/transfer/response.h"
@@ -29,11 +29,12 @@ constexpr int kTurnsToSweep = 2;
 
 constexpr std::size_t kAllPercent = 100;
 
-// So that what is quiet through the first half of a drain ends there (net::Quiet::kLooks).
-constexpr int kLooksInDrain = 2 * net::Quiet::kLooks;
+// So that what is quiet through the first half of a drain ends there
+// (net::QuiescenceDetector::kLooks).
+constexpr int kLooksInDrain = 2 * net::QuiescenceDetector::kLooks;
 
 // One worker's part of what holds for all of them.
-OriginLines::Limits origin_limits(const config::Upstream& upstream, const Shared& shared) {
+OriginQueues::Limits origin_limits(const config::Upstream& upstream, const Shared& shared) {
   const std::size_t workers = std::max<std::size_t>(shared.stats.size(), 1);
   const auto share = [&](std::size_t all) { return (all + workers - 1) / workers; };
   const std::size_t connections =
@@ -83,38 +84,40 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
   worker->log_ = std::make_unique<RequestLog>(*worker->loop_, stats, shared.access_log.get(),
                                               worker->runtime_, watchers_of(shared));
   worker->make_handlers();
-  worker->purges_ = std::make_unique<PurgeDesk>(shared, *worker->loop_);
-  worker->rooms_ = std::make_unique<Rooms>(RoomParts{.loop = *worker->loop_,
-                                                     .retired = *worker->retired_,
-                                                     .resolver = *worker->resolver_,
-                                                     .runtime = worker->runtime_,
-                                                     .kernel = shared.kernel,
-                                                     .latest_moment = shared.latest_moment,
-                                                     .identity_seed = shared.identity_seed,
-                                                     .inflight = shared.inflight,
-                                                     .transfer_memory = shared.transfer_memory,
-                                                     .coding_memory = shared.coding_memory,
-                                                     .clients = shared.clients,
-                                                     .transfers = shared.transfers,
-                                                     .handshakes = shared.handshakes,
-                                                     .passwords = shared.passwords,
-                                                     .home = *worker->home_,
-                                                     .stats = stats,
-                                                     .log = *worker->log_,
-                                                     .origins = *raw,
-                                                     .keeper = *raw,
-                                                     .doing = worker->doing_,
-                                                     .forward_warnings = worker->forward_warnings_,
-                                                     .published = shared.published.get(),
-                                                     .store = shared.store,
-                                                     .disks = shared.disks,
-                                                     .resident = shared.resident.get(),
-                                                     .purger = worker->purges_.get()});
-  worker->relief_ = std::make_unique<Relief>(Relief::Parts{.loop = *worker->loop_,
-                                                           .kernel = *shared.kernel,
-                                                           .slow_readers = shared.slow_readers,
-                                                           .stats = stats,
-                                                           .worker = *worker});
+  worker->purges_ = std::make_unique<PurgeExecutor>(shared, *worker->loop_);
+  worker->request_services_ = std::make_unique<RequestServices>(
+      RequestServicesParts{.loop = *worker->loop_,
+                           .retired = *worker->retired_,
+                           .resolver = *worker->resolver_,
+                           .runtime = worker->runtime_,
+                           .kernel = shared.kernel,
+                           .latest_moment = shared.latest_moment,
+                           .identity_seed = shared.identity_seed,
+                           .inflight = shared.inflight,
+                           .transfer_memory = shared.transfer_memory,
+                           .coding_memory = shared.coding_memory,
+                           .clients = shared.clients,
+                           .transfers = shared.transfers,
+                           .handshakes = shared.handshakes,
+                           .passwords = shared.passwords,
+                           .home = *worker->home_,
+                           .stats = stats,
+                           .log = *worker->log_,
+                           .origins = *raw,
+                           .keeper = *raw,
+                           .activity = worker->activity_,
+                           .forward_warnings = worker->forward_warnings_,
+                           .published = shared.published.get(),
+                           .store = shared.store,
+                           .disks = shared.disks,
+                           .resident = shared.resident.get(),
+                           .purger = worker->purges_.get()});
+  worker->relief_ = std::make_unique<WorkerMemoryReclaim>(
+      WorkerMemoryReclaim::Parts{.loop = *worker->loop_,
+                                 .kernel = *shared.kernel,
+                                 .slow_readers = shared.slow_readers,
+                                 .stats = stats,
+                                 .worker = *worker});
   worker->origin_services_ =
       std::make_unique<OriginServices>(OriginServices{.loop = *worker->loop_,
                                                       .resolver = *worker->resolver_,
@@ -140,7 +143,7 @@ Result<std::unique_ptr<Worker>> Worker::create(Shared& shared, WorkerStats& stat
 
 // Makes the handlers that the loop calls.
 void Worker::make_handlers() {
-  retired_ = std::make_unique<net::Retired>(*loop_, [this] {
+  retired_ = std::make_unique<net::DeferredDeleter>(*loop_, [this] {
     if (draining_) end_if_drained();
   });
   tick_timer_ = std::make_unique<net::Timer>(*loop_, [this] { tick(); });
@@ -180,7 +183,7 @@ void Worker::start(net::Loop::Function on_end) {
   begin();
   thread_ = std::thread([this, on_end = std::move(on_end)]() mutable {
     const TransferHome::Turn turn(*home_);
-    const PanicNote note(doing_);
+    const PanicNote note(activity_);
     loop_->run();
     finish();
     on_end();
@@ -246,15 +249,17 @@ void Worker::retire(Fetch& fetch) {
   drop_retired_fetches_->schedule();
 }
 
-CacheView Worker::lookup(const RequestContext& request) { return rooms_->cache.lookup(request); }
+CacheView Worker::lookup(const RequestContext& request) {
+  return request_services_->cache.lookup(request);
+}
 
-void Worker::ask_origin(std::shared_ptr<Transfer> transfer,
-                        std::shared_ptr<const RequestContext> request, OriginAsk ask) {
+void Worker::start_fetch(std::shared_ptr<Transfer> transfer,
+                         std::shared_ptr<const RequestContext> request, OriginFetchOptions ask) {
   FetchPlan plan;
-  plan.whole = ask.what == AskedFor::kWhole;
-  plan.in_table = ask.table == OriginAsk::Table::kIn;
-  plan.background = ask.whom == OriginAsk::For::kNobody;
-  plan.has_upload = ask.content == OriginAsk::Content::kComes;
+  plan.whole = ask.what == OriginRequestForm::kWhole;
+  plan.in_table = ask.table == OriginFetchOptions::Table::kIn;
+  plan.background = ask.whom == OriginFetchOptions::For::kNobody;
+  plan.has_upload = ask.content == OriginFetchOptions::Content::kComes;
   plan.stored = std::move(ask.validates.object);
   plan.stored_fresh_until = ask.validates.fresh_until;
   if (ask.part && may_complete(*ask.part, request->runtime->config.cache.range_fetch_max_bytes)) {
@@ -311,7 +316,8 @@ void Worker::set_tls(std::shared_ptr<const TlsListeners> tls) {
   loop_->post([this, tls = std::move(tls)] { listeners_->set_tls(*tls); });
 }
 
-void Worker::set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<ListenerSeat> seats) {
+void Worker::set_runtime(std::shared_ptr<const Runtime> runtime,
+                         std::vector<WorkerListener> seats) {
   if (!begun_) {
     runtime_ = std::move(runtime);
     loop_->set_handshakes_per_turn(runtime_->config.limits.tls_handshakes_per_turn);
@@ -364,11 +370,11 @@ void Worker::drain(const DrainPlan& plan) {
       const auto cut_fetches = [this] {
         while (!fetches_.empty()) fetches_.back()->abandon();
       };
-      gentle_ = std::make_unique<GentleDrain>(
-          GentleDrain::Parts{.loop = *loop_,
-                             .connections = [this] { return connections_; },
-                             .cut_fetches = cut_fetches,
-                             .end = [this] { loop_->stop(); }},
+      gentle_ = std::make_unique<GracefulDrain>(
+          GracefulDrain::Parts{.loop = *loop_,
+                               .connections = [this] { return connections_; },
+                               .cut_fetches = cut_fetches,
+                               .end = [this] { loop_->stop(); }},
           plan);
       gentle_->begin();
       return end_if_drained();
@@ -380,12 +386,12 @@ void Worker::drain(const DrainPlan& plan) {
       connection = following;
     }
     drain_timer_ = std::make_unique<net::Timer>(*loop_, [this] { loop_->stop(); });
-    quiet_timer_ = std::make_unique<net::Timer>(*loop_, [this] { end_what_is_quiet(); });
+    quiet_timer_ = std::make_unique<net::Timer>(*loop_, [this] { end_quiet_connections(); });
     if (plan.limit.count() != 0) {
       drain_timer_->start(plan.limit);
       quiet_timer_->start_periodic(plan.limit / kLooksInDrain);
     }
-    end_what_is_quiet();
+    end_quiet_connections();
     end_if_drained();
   });
 }
@@ -403,7 +409,7 @@ void Worker::add_sockets(std::vector<Listeners::Added> sockets) {
 
 // Fetches first: connections that wait for one ask whether it is quiet, and with their clients
 // those that nobody else wants end.
-void Worker::end_what_is_quiet() {
+void Worker::end_quiet_connections() {
   for (std::size_t i = fetches_.size(); i-- > 0;) {
     if (i < fetches_.size()) fetches_[i]->end_if_quiet();
   }

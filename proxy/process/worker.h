@@ -18,22 +18,22 @@
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/request_log.h"
 #include "proxy/http/message.h"
+#include "proxy/net/deferred_deleter.h"
 #include "proxy/net/listener.h"
 #include "proxy/net/loop.h"
 #include "proxy/net/resolver.h"
-#include "proxy/net/retired.h"
 #include "proxy/net/timer.h"
 #include "proxy/observe/access_log.h"
 #include "proxy/observe/origin_warnings.h"
-#include "proxy/origin/origin_line.h"
 #include "proxy/origin/origin_pool.h"
+#include "proxy/origin/origin_queues.h"
 #include "proxy/origin/services.h"
-#include "proxy/process/gentle_drain.h"
+#include "proxy/process/graceful_drain.h"
 #include "proxy/process/listeners.h"
-#include "proxy/process/relief.h"
+#include "proxy/process/memory_reclaim.h"
 #include "proxy/process/shared.h"
 #include "proxy/process/worker_listeners.h"
-#include "proxy/request/view_maker.h"
+#include "proxy/request/request_view_builder.h"
 #include "proxy/settings/runtime.h"
 #include "proxy/transfer/transfer_home.h"
 
@@ -41,15 +41,15 @@ namespace encore::server {
 
 class Fetch;
 class HealthChecks;
-class PurgeDesk;
+class PurgeExecutor;
 class Revocations;
-struct Rooms;
+struct RequestServices;
 
 class Worker final : private ConnectionKeeper,
-                     private OriginAsker,
+                     private OriginFetcher,
                      private FetchKeeper,
                      private WorkerNow,
-                     private Relieved {
+                     private ReclaimableMemory {
  public:
   // Errors: no loop, a resolver that cannot be set up. `shared` and `stats` are borrowed.
   static Result<std::unique_ptr<Worker>> create(Shared& shared, WorkerStats& stats,
@@ -68,7 +68,7 @@ class Worker final : private ConnectionKeeper,
   // Any thread: uses another configuration from now on, and these listeners. Listeners that it has
   // and that are not among them accept the clients that wait already, and are closed; their
   // connections end when they have answered the requests in progress.
-  void set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<ListenerSeat> seats);
+  void set_runtime(std::shared_ptr<const Runtime> runtime, std::vector<WorkerListener> seats);
   // Any thread: new connections to these listeners, those of the present configuration, get this
   // TLS from now on.
   void set_tls(std::shared_ptr<const TlsListeners> tls);
@@ -116,9 +116,9 @@ class Worker final : private ConnectionKeeper,
   void note_unfinished_head(ClientConnection& connection, std::size_t bytes) override;
   void drop_unfinished_head(ClientConnection& connection) override;
 
-  // OriginAsker
-  void ask_origin(std::shared_ptr<Transfer> transfer, std::shared_ptr<const RequestContext> request,
-                  OriginAsk ask) override;
+  // OriginFetcher
+  void start_fetch(std::shared_ptr<Transfer> transfer,
+                   std::shared_ptr<const RequestContext> request, OriginFetchOptions ask) override;
 
   // FetchKeeper
   void keep(std::unique_ptr<Fetch> fetch) override;
@@ -145,7 +145,7 @@ class Worker final : private ConnectionKeeper,
   void approach_sweep();
   void sweep(MonotonicTime now);
   void end_if_drained();
-  void end_what_is_quiet();
+  void end_quiet_connections();
   void drop_retired_fetches();
 
   Shared& shared_;
@@ -155,25 +155,25 @@ class Worker final : private ConnectionKeeper,
   std::unique_ptr<TransferHome> home_;
   std::unique_ptr<net::Resolver> resolver_;
   std::unique_ptr<net::Deferred> wake_origin_lines_;
-  OriginLines origin_lines_;
+  OriginQueues origin_lines_;
   OriginPool pool_;
   OriginWarnings origin_warnings_;
   OriginWarnings forward_warnings_{OriginWarnings::kForwardReasonsMax};
   // For a panic report: the request that was parsed last.
-  Doing doing_{.step = "the worker's loop; what was parsed last was"};
+  ThreadActivity activity_{.step = "the worker's loop; what was parsed last was"};
   std::unique_ptr<RequestLog> log_;
-  std::unique_ptr<net::Retired> retired_;  // connections and what they carry
-  std::unique_ptr<PurgeDesk> purges_;
-  std::unique_ptr<Rooms> rooms_;
+  std::unique_ptr<net::DeferredDeleter> retired_;  // connections and what they carry
+  std::unique_ptr<PurgeExecutor> purges_;
+  std::unique_ptr<RequestServices> request_services_;
   std::unique_ptr<WorkerListeners> listeners_;
   std::unique_ptr<net::Timer> tick_timer_;
   std::unique_ptr<net::Deferred> sweep_;
   std::unique_ptr<net::Timer> drain_timer_;
-  std::unique_ptr<GentleDrain> gentle_;  // null: none, or the drain is not gentle
+  std::unique_ptr<GracefulDrain> gentle_;  // null: none, or the drain is not gentle
   std::unique_ptr<Revocations> revocations_;
   std::unique_ptr<net::Timer> quiet_timer_;  // looks in a drain
   std::unique_ptr<net::Deferred> drop_retired_fetches_;
-  std::unique_ptr<Relief> relief_;
+  std::unique_ptr<WorkerMemoryReclaim> relief_;
   std::unique_ptr<HealthChecks> health_checks_;  // only the first worker's
   std::unique_ptr<OriginServices> origin_services_;
   std::unique_ptr<net::Deferred> trim_heads_;

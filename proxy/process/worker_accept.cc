@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "proxy/client/client_connection.h"
 #include "proxy/net/tls_server.h"
-#include "proxy/process/rooms.h"
+#include "proxy/process/request_services.h"
 #include "proxy/process/worker.h"
 
 namespace encore::server {
@@ -110,8 +110,8 @@ void Worker::admit(net::Socket socket, const net::Address& peer, const ListenerC
   }
   stats_.connections_accepted.add();
   stats_.connections_open.add();
-  ClientConnection* const connection =
-      new Http1Connection(rooms_->client, context, std::move(socket), peer, std::move(tls));
+  ClientConnection* const connection = new Http1Connection(request_services_->client, context,
+                                                           std::move(socket), peer, std::move(tls));
   connection->seat = std::move(seat);
   connection->let_in_by = &context;
   connection->listed = ListenerSeatCount(context.counts);

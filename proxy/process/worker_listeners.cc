@@ -11,15 +11,16 @@ namespace {
 
 // Returns the seat that has the clients of listener `id`: its own, or that of the listener that has
 // its address now; null: none any more.
-const ListenerSeat* find_seat(std::uint64_t id, const std::vector<ListenerSeat>& seats) {
-  const auto own = std::ranges::find(seats, id, &ListenerSeat::id);
+const WorkerListener* find_seat(std::uint64_t id, const std::vector<WorkerListener>& seats) {
+  const auto own = std::ranges::find(seats, id, &WorkerListener::id);
   if (own != seats.end()) return &*own;
-  const auto heir = std::ranges::find_if(
-      seats, [id](const ListenerSeat& each) { return std::ranges::count(each.succeeds, id) != 0; });
+  const auto heir = std::ranges::find_if(seats, [id](const WorkerListener& each) {
+    return std::ranges::count(each.succeeds, id) != 0;
+  });
   return heir == seats.end() ? nullptr : &*heir;
 }
 
-void take_seat(const ListenerSeat* seat, ListenerContext& context) {
+void take_seat(const WorkerListener* seat, ListenerContext& context) {
   context.closed = seat == nullptr;
   if (seat == nullptr) return;
   context.mode = seat->mode;
@@ -31,22 +32,22 @@ void take_seat(const ListenerSeat* seat, ListenerContext& context) {
 
 }  // namespace
 
-void WorkerListeners::set(std::vector<ListenerSeat> seats) {
+void WorkerListeners::set(std::vector<WorkerListener> seats) {
   for (Left& left : left_) {
     if (left.context->closed) continue;
-    const ListenerSeat* const seat = find_seat(left.id, seats);
+    const WorkerListener* const seat = find_seat(left.id, seats);
     take_seat(seat, *left.context);
     if (seat != nullptr) left.id = seat->id;
   }
   for (Open& open : open_) {
-    const ListenerSeat* const seat = find_seat(open.id, seats);
+    const WorkerListener* const seat = find_seat(open.id, seats);
     take_seat(seat, *open.context);
     if (seat != nullptr && seat->id == open.id) continue;
     for (const auto& listener : open.listeners) listener->stop_behind_waiting();
     left_.push_back({.id = seat == nullptr ? 0 : seat->id, .context = std::move(open.context)});
   }
   std::erase_if(open_, [](const Open& open) { return open.context == nullptr; });
-  for (ListenerSeat& seat : seats) {
+  for (WorkerListener& seat : seats) {
     if (seat.is_new) open(std::move(seat));
   }
 }
@@ -58,7 +59,7 @@ void WorkerListeners::set_tls(const TlsListeners& tls) {
   }
 }
 
-void WorkerListeners::open(ListenerSeat seat) {
+void WorkerListeners::open(WorkerListener seat) {
   auto context =
       std::make_unique<ListenerContext>(ListenerContext{.mode = seat.mode,
                                                         .index = seat.index,

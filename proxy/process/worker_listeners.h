@@ -11,7 +11,7 @@
 #include "proxy/net/listener.h"
 #include "proxy/net/loop.h"
 #include "proxy/process/listeners.h"
-#include "proxy/request/view_maker.h"
+#include "proxy/request/request_view_builder.h"
 
 namespace encore::server {
 
@@ -28,7 +28,7 @@ class WorkerListeners {
 
   // Sets these and no others: new ones begin to accept, the others accept the clients that wait,
   // and are closed. Their clients are closed with them, or are those of their successor.
-  void set(std::vector<ListenerSeat> seats);
+  void set(std::vector<WorkerListener> seats);
   // TLS of new connections to the listeners, by their places in the present configuration.
   void set_tls(const TlsListeners& tls);
   // One more socket of that listener, which may have gone in the meantime.
@@ -58,7 +58,7 @@ class WorkerListeners {
     std::uint64_t id = 0;  // present owner of its clients
     std::unique_ptr<ListenerContext> context;
   };
-  void open(ListenerSeat seat);
+  void open(WorkerListener seat);
   void listen(Open& open, net::Socket socket);
 
   net::Loop& loop_;

@@ -21,9 +21,10 @@ DestinationVerdict check_destination(const RequestContext& request, const std::s
   if (parent_of(request) == nullptr) {
     // A redirection of an origin, which the client has not named, may lead to no port of ours at
     // all.
-    const bool ours = request.is_elsewhere && std::ranges::any_of(addresses, [&](const auto& each) {
-                        return policy.is_own_port_here(each);
-                      });
+    const bool ours =
+        request.is_cross_origin && std::ranges::any_of(addresses, [&](const auto& each) {
+          return policy.is_own_port_here(each);
+        });
     if (ours) return DestinationVerdict::kOwnListener;
     return policy.restrict_to_allowed(request.client, addresses);
   }

@@ -42,11 +42,11 @@ std::shared_ptr<const RequestContext> RequestContext::make(std::shared_ptr<const
   request->through_proxy = view.through_proxy;
   request->secure = view.secure;
   request->tls = view.tls == nullptr ? nullptr : *view.tls;
-  request->came = view.inside == nullptr ? Came::kAsItIs : Came::kInside;
+  request->ingress = view.inside == nullptr ? Ingress::kAsItIs : Ingress::kInside;
   request->rule = view.rule;
-  request->treatment = view.treatment;
-  if (request->treatment == nullptr) {
-    request->treatment =
+  request->request_policy = view.request_policy;
+  if (request->request_policy == nullptr) {
+    request->request_policy =
         view.route == nullptr ? &request->runtime->forward : &request->runtime->reverse;
   }
   if (request->runtime->rules.wait_for_content_types()) request->listener = view.listener;
@@ -99,13 +99,13 @@ RuleQuery RequestContext::rule_query(std::string_view of_listener) const {
           .client = &client};
 }
 
-const Treatment& RequestContext::treatment_of(std::string_view content_type) const {
-  return treatment_by(rule_of(content_type));
+const RequestPolicy& RequestContext::policy_for_content_type(std::string_view content_type) const {
+  return policy_by_rule(rule_of(content_type));
 }
 
-const Treatment& RequestContext::treatment_by(const Rule* found) const {
-  if (found == rule) return *treatment;
-  if (found != nullptr) return found->treatment(is_forward());
+const RequestPolicy& RequestContext::policy_by_rule(const Rule* found) const {
+  if (found == rule) return *request_policy;
+  if (found != nullptr) return found->request_policy(is_forward());
   return is_forward() ? runtime->forward : runtime->reverse;
 }
 
@@ -153,7 +153,7 @@ namespace {
 
 // True if neither the client's listener nor a rule for anybody would refuse a direct request for
 // it.
-bool may_be_asked_for(const RequestContext& to, std::uint16_t port, std::string_view path_as_sent) {
+bool may_be_rechecked(const RequestContext& to, std::uint16_t port, std::string_view path_as_sent) {
   const std::string host = plain_host(to.host_text());
   const Named named{.method = to.head.method_text,
                     .host = host,
@@ -187,33 +187,33 @@ bool may_lead_to_host(const RequestContext& request, std::string_view host) {
 }
 
 // Returns the reason for which [forward] denies it, as far as it is known without a lookup.
-Unfollowed denied_destination(const RequestContext& to, const http::Target& target) {
+RedirectRefusal denied_destination(const RequestContext& to, const http::Target& target) {
   const DestinationPolicy& policy = to.runtime->destinations;
   // Inside a CONNECT its client gets to no others.
   if (!policy.is_safe_port(target.port()) ||
       (to.is_intercepted() && !policy.is_connect_port(target.port()))) {
-    return Unfollowed::kPort;
+    return RedirectRefusal::kPort;
   }
   const auto address =
       DestinationPolicy::known_address(lower_ascii(target.authority.host), target.port());
-  if (!address) return Unfollowed::kNone;
-  if (policy.is_own_port_here(*address)) return Unfollowed::kOwnListener;
-  return unfollowed_by(policy.check(to.client, *address));
+  if (!address) return RedirectRefusal::kNone;
+  if (policy.is_own_port_here(*address)) return RedirectRefusal::kOwnListener;
+  return redirect_refusal_by(policy.check(to.client, *address));
 }
 
 // Not to what would be refused, or answered by a rule or another origin, were it asked for.
-Unfollowed why_not_followed(const RequestContext& to, std::string_view path_as_sent) {
+RedirectRefusal why_not_followed(const RequestContext& to, std::string_view path_as_sent) {
   http::Target target;
   std::string storage;
-  if (!http::resolve_reference(to.asked, {}, storage, target)) return Unfollowed::kLocation;
-  if (!may_be_asked_for(to, target.port(), path_as_sent)) return Unfollowed::kDenied;
-  if (to.is_elsewhere) return denied_destination(to, target);
-  if (to.is_forward()) return Unfollowed::kNone;
+  if (!http::resolve_reference(to.asked, {}, storage, target)) return RedirectRefusal::kLocation;
+  if (!may_be_rechecked(to, target.port(), path_as_sent)) return RedirectRefusal::kDenied;
+  if (to.is_cross_origin) return denied_destination(to, target);
+  if (to.is_forward()) return RedirectRefusal::kNone;
   const Router& router = to.runtime->router;
   const bool is_same =
       router.match(to.host_text(), to.path_text()) == to.route &&
       router.is_route_of_all_readings(to.route, to.host_text(), to.path_text(), path_as_sent);
-  return is_same ? Unfollowed::kNone : Unfollowed::kOrigin;
+  return is_same ? RedirectRefusal::kNone : RedirectRefusal::kOrigin;
 }
 
 }  // namespace
@@ -224,9 +224,9 @@ RequestContext::Redirected RequestContext::redirected(
   http::Target to;
   if (!http::resolve_reference(location, request->target, storage, to) ||
       to.authority.host.empty()) {
-    return {nullptr, Unfollowed::kLocation};
+    return {nullptr, RedirectRefusal::kLocation};
   }
-  if (!may_lead_to_host(*request, to.authority.host)) return {nullptr, Unfollowed::kHost};
+  if (!may_lead_to_host(*request, to.authority.host)) return {nullptr, RedirectRefusal::kHost};
   // A reverse proxy's own URLs are those of plain http within, whichever way the client came.
   const bool is_reverse = request->route != nullptr;
   if (is_reverse && request->secure) {
@@ -234,19 +234,19 @@ RequestContext::Redirected RequestContext::redirected(
     http::set_scheme(within, kReverseScheme);
     if (http::same_origin(request->target, within)) to = within;
   }
-  const bool is_elsewhere = !http::same_origin(request->target, to);
+  const bool is_cross_origin = !http::same_origin(request->target, to);
   // A request by TLS is not fetched in the clear.
   const bool was_secure = request->secure || request->target.scheme == http::Scheme::kHttps;
-  if (is_elsewhere && was_secure && to.scheme == http::Scheme::kHttp) {
-    return {nullptr, Unfollowed::kClear};
+  if (is_cross_origin && was_secure && to.scheme == http::Scheme::kHttp) {
+    return {nullptr, RedirectRefusal::kClear};
   }
   auto made = copy_of(*request);
   if (!request->was_redirected) {
     made->first_asked = request->uri_text();
     made->first_uri = request->uri;
   }
-  if (is_elsewhere) {
-    made->is_elsewhere = true;
+  if (is_cross_origin) {
+    made->is_cross_origin = true;
     made->route = nullptr;
   }
   std::string text(http::key_bytes_max(to), '\0');
@@ -254,15 +254,15 @@ RequestContext::Redirected RequestContext::redirected(
   text.resize(made->uri.bytes);
   made->asked = std::move(text);
   made->was_redirected = true;
-  if (const Unfollowed why = why_not_followed(*made, to.path); why != Unfollowed::kNone) {
+  if (const RedirectRefusal why = why_not_followed(*made, to.path); why != RedirectRefusal::kNone) {
     return {nullptr, why};
   }
   // Views into what stays.
   storage.clear();
   if (!http::resolve_reference(made->asked, {}, storage, made->target)) {
-    return {nullptr, Unfollowed::kLocation};
+    return {nullptr, RedirectRefusal::kLocation};
   }
-  return {std::move(made), Unfollowed::kNone};
+  return {std::move(made), RedirectRefusal::kNone};
 }
 
 namespace {
@@ -291,25 +291,26 @@ void RequestContext::clear() {
   head.fields = std::move(fields);
 }
 
-Unfollowed unfollowed_by(DestinationVerdict verdict) {
+RedirectRefusal redirect_refusal_by(DestinationVerdict verdict) {
   switch (verdict) {
     case DestinationVerdict::kAllowed:
-      return Unfollowed::kNone;
+      return RedirectRefusal::kNone;
     case DestinationVerdict::kPrivate:
-      return Unfollowed::kPrivate;
+      return RedirectRefusal::kPrivate;
     case DestinationVerdict::kOwnListener:
-      return Unfollowed::kOwnListener;
+      return RedirectRefusal::kOwnListener;
     case DestinationVerdict::kNotUnicast:
       break;
   }
-  return Unfollowed::kNotUnicast;
+  return RedirectRefusal::kNotUnicast;
 }
 
-Doing doing_for(const RequestContext& request, std::string_view who, std::string_view step) {
-  Doing doing{.who = who, .step = step, .request = request.bytes};
-  if (request.has_uri()) doing.key = request.uri_text();
-  doing.client_port = request.client.port();
-  return doing;
+ThreadActivity doing_for(const RequestContext& request, std::string_view who,
+                         std::string_view step) {
+  ThreadActivity activity{.who = who, .step = step, .request = request.bytes};
+  if (request.has_uri()) activity.key = request.uri_text();
+  activity.client_port = request.client.port();
+  return activity;
 }
 
 }  // namespace encore::server

@@ -18,7 +18,7 @@
 #include "proxy/http/uri.h"
 #include "proxy/net/address.h"
 #include "proxy/observe/client_tls.h"
-#include "proxy/observe/unfollowed.h"
+#include "proxy/observe/redirect_refusal.h"
 #include "proxy/request/request_view.h"
 #include "proxy/settings/runtime.h"
 
@@ -52,7 +52,7 @@ struct RequestContext {
   // name resolves to are not looked at. REQUIRES: a rule that follows redirections.
   struct Redirected {
     std::shared_ptr<const RequestContext> request;  // null: it is not followed
-    Unfollowed why = Unfollowed::kNone;             // then
+    RedirectRefusal why = RedirectRefusal::kNone;   // then
   };
   static Redirected redirected(const std::shared_ptr<const RequestContext>& request,
                                std::string_view location);
@@ -70,7 +70,7 @@ struct RequestContext {
   std::string_view host_text() const;  // lower case, without port
   std::string_view path_text() const;  // without query
   bool is_forward() const { return route == nullptr; }
-  bool is_intercepted() const { return came == Came::kInside; }
+  bool is_intercepted() const { return ingress == Ingress::kInside; }
   // A request for another protocol does not request the resource at its target.
   bool asks_upgrade() const { return !upgrade.empty(); }
   bool is_cacheable() const { return !key.empty() && !asks_upgrade(); }
@@ -81,7 +81,7 @@ struct RequestContext {
     return received == http::Version::kHttp11 ? runtime->via_field_11 : runtime->via_field_10;
   }
   bool says_cache_status() const { return policy == nullptr || policy->cache_status; }
-  ToldOrigins told_origins() const {
+  ForwardingFields forwarding_fields() const {
     if (policy != nullptr) return policy->told;
     return {.x_forwarded = !is_forward(), .forwarded = !is_forward()};
   }
@@ -94,7 +94,7 @@ struct RequestContext {
     return listener_index < listeners.size() ? listeners[listener_index].address.text()
                                              : std::string_view();
   }
-  const http::VaryOptions& vary() const { return treatment->vary; }
+  const http::VaryOptions& vary() const { return request_policy->vary; }
   // True if the origin receives a Cookie of the client. After a redirect the new origin receives
   // none, but the one that redirected did.
   bool sends_cookie() const {
@@ -104,16 +104,16 @@ struct RequestContext {
   // Returns a number for the client's credentials that the origin receives: Cookie and
   // Authorization; 0 for neither. A keyed hash, so that clients cannot choose those of another.
   std::uint64_t credentials() const;
-  const http::ReuseOptions& reuse() const { return treatment->reuse; }
+  const http::ReuseOptions& reuse() const { return request_policy->reuse; }
   // How a response of this Content-Type is treated: by a rule that has waited for it, or as the
   // request is.
-  const Treatment& treatment_of(std::string_view content_type) const;
+  const RequestPolicy& policy_for_content_type(std::string_view content_type) const;
   // In two steps: the rule, null where none holds, and what follows from it.
   const Rule* rule_of(std::string_view content_type) const;
   // The properties of the request that rules are chosen by. Views into this. REQUIRES:
   // has_uri().
   RuleQuery rule_query(std::string_view of_listener) const;
-  const Treatment& treatment_by(const Rule* found) const;
+  const RequestPolicy& policy_by_rule(const Rule* found) const;
   // Names of the targeted fields that govern us.
   std::span<const std::string> targets() const {
     if (is_forward()) return {};
@@ -137,18 +137,18 @@ struct RequestContext {
   bool secure = false;
   std::shared_ptr<const ClientTls> tls;  // the client's connection to us; null: not kept
   // As it is, or inside a CONNECT that is decrypted.
-  enum class Came : std::uint8_t { kAsItIs, kInside } came = Came::kAsItIs;
-  const Rule* rule = nullptr;            // the runtime's; null: none holds
-  const Treatment* treatment = nullptr;  // the runtime's; never null once it is made
-  std::string listener;                  // as the config names it, where a rule may still ask
-  std::string key;    // realm and what is one object, mostly the URI; empty: never cached
-  std::string asked;  // the normalised URI, where the key does not say it
-  http::KeyText uri;  // the parts of uri_text()
+  enum class Ingress : std::uint8_t { kAsItIs, kInside } ingress = Ingress::kAsItIs;
+  const Rule* rule = nullptr;                     // the runtime's; null: none holds
+  const RequestPolicy* request_policy = nullptr;  // the runtime's; never null once it is made
+  std::string listener;  // as the config names it, where a rule may still ask
+  std::string key;       // realm and what is one object, mostly the URI; empty: never cached
+  std::string asked;     // the normalised URI, where the key does not say it
+  http::KeyText uri;     // the parts of uri_text()
   // The digest that a rule requires of the body, by the requested path; empty: none.
   std::string digest;
   // It was redirected to another origin than it was meant for: that gets nothing that says who
   // asks.
-  bool is_elsewhere = false;
+  bool is_cross_origin = false;
   bool was_redirected = false;
   std::string first_asked;  // then: the normalised URI that the client has asked for
   http::KeyText first_uri;  // and its parts
@@ -167,9 +167,10 @@ struct RequestContext {
 };
 
 // Why a redirection that leads there is not followed; kNone: it may be.
-Unfollowed unfollowed_by(DestinationVerdict verdict);
+RedirectRefusal redirect_refusal_by(DestinationVerdict verdict);
 
 // Activity for a panic report, of the unit that works on `request`. Views into it.
-Doing doing_for(const RequestContext& request, std::string_view who, std::string_view step);
+ThreadActivity doing_for(const RequestContext& request, std::string_view who,
+                         std::string_view step);
 
 }  // namespace encore::server

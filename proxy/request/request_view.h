@@ -24,16 +24,16 @@
 
 namespace encore::server {
 
-class InsideUse;
+class InterceptUse;
 
 // A CONNECT that is decrypted, as the requests see it that come inside. Its client has passed what
 // it had to pass there.
-struct Inside {
+struct InterceptedConnect {
   std::string host;  // lower case
   std::uint16_t port = 0;
-  bool has_logged_in = false;                 // its listener asked for that
-  std::string login = {};                     // then: RequestView::login
-  std::shared_ptr<const InsideUse> use = {};  // for as long as the connection lasts
+  bool has_logged_in = false;                    // its listener asked for that
+  std::string login = {};                        // then: RequestView::login
+  std::shared_ptr<const InterceptUse> use = {};  // for as long as the connection lasts
 };
 
 struct RequestView {
@@ -43,7 +43,7 @@ struct RequestView {
   const Route* route = nullptr;  // null: forward
   const Rule* rule = nullptr;    // null: none holds
   // By the rule, or without one; null: as without one.
-  const Treatment* treatment = nullptr;
+  const RequestPolicy* request_policy = nullptr;
   std::string_view listener;              // as the config names it
   std::size_t listener_index = SIZE_MAX;  // its place in the config
   std::string_view request_id;            // empty: nobody asks for one
@@ -53,10 +53,10 @@ struct RequestView {
   filter::Hash128 hash{};
   // Facts about the listener and the sender, before the rest is derived from them.
   const ListenerPolicy* policy = nullptr;  // null: the listener has nothing of its own
-  bool through_proxy = false;              // as Sender has it
+  bool through_proxy = false;              // as EffectiveClient has it
   bool secure = false;                     // the client speaks TLS, to us or to a trusted proxy
   const std::shared_ptr<const ClientTls>* tls = nullptr;  // to us; null: nothing is kept of it
-  const Inside* inside = nullptr;                         // null: it came as it is
+  const InterceptedConnect* inside = nullptr;             // null: it came as it is
   std::string_view user;                                  // the authenticated user; empty: none
   std::string_view login;                                 // by which that is known over reloads
   bool purges = false;                   // it empties the cache, and goes no further
@@ -65,7 +65,7 @@ struct RequestView {
 
 // A record that the cache has for a request on disk alone, by its key's hash, and by the variant as
 // far as the index distinguishes them.
-struct DiskFind {
+struct DiskLookup {
   cache::DiskPlace place;
   MonotonicTime keep_until{};
   bool promote = false;  // it is worth a place in memory
@@ -73,9 +73,9 @@ struct DiskFind {
 
 // The cache's content for a request.
 struct CacheView {
-  store::ObjectRef object;       // empty: nothing that matches in memory
-  std::optional<DiskFind> disk;  // set if `object` is empty
-  bool any_resident = false;     // another variant is there
+  store::ObjectRef object;         // empty: nothing that matches in memory
+  std::optional<DiskLookup> disk;  // set if `object` is empty
+  bool any_resident = false;       // another variant is there
   // When it is stale by the kernel: a soft purge sets this before the response's own time.
   MonotonicTime fresh_until{};
 };

@@ -8,7 +8,7 @@
 
 #include "proxy/http/sent_fields.h"
 #include "proxy/request/request_ids.h"
-#include "proxy/settings/sender.h"
+#include "proxy/settings/effective_client.h"
 
 namespace encore::server {
 namespace {
@@ -57,7 +57,7 @@ void write_fields(const RequestContext& request, http::FieldSet left_out, Lines 
   }
   left_out.insert({FieldId::kContentLength, FieldId::kVia});
   if (encodings) left_out.insert(FieldId::kAcceptEncoding);
-  if (request.is_elsewhere) {
+  if (request.is_cross_origin) {
     left_out.insert({FieldId::kAuthorization, FieldId::kCookie, FieldId::kReferer});
   }
   const bool is_of_access = lines == Lines::kOfAccess;
@@ -73,11 +73,11 @@ void write_fields(const RequestContext& request, http::FieldSet left_out, Lines 
   }
   if (encodings) copier.add("Accept-Encoding", *encodings);
   const std::string cookies = sent.kept_cookies();
-  if (!cookies.empty() && !request.is_elsewhere) copier.add("Cookie", cookies);
+  if (!cookies.empty() && !request.is_cross_origin) copier.add("Cookie", cookies);
 }
 
 std::string node_text(const net::Address& client) {
-  return is_nobody(client) ? "unknown" : client.ip_string();
+  return is_unidentified(client) ? "unknown" : client.ip_string();
 }
 
 // The trusted proxies between the client and us. Entries before the client in their fields are the
@@ -85,7 +85,7 @@ std::string node_text(const net::Address& client) {
 std::vector<net::Address> hops_of(const RequestContext& request) {
   std::vector<net::Address> hops;
   if (request.through_proxy) {
-    (void)find_sender(*request.policy, request.from, request.head.fields, &hops);
+    (void)find_effective_client(*request.policy, request.from, request.head.fields, &hops);
   }
   return hops;
 }
@@ -93,7 +93,7 @@ std::vector<net::Address> hops_of(const RequestContext& request) {
 }  // namespace
 
 const http::HeadEdits* edits_of(const RequestContext& request) {
-  if (request.rule == nullptr || request.is_elsewhere) return nullptr;
+  if (request.rule == nullptr || request.is_cross_origin) return nullptr;
   if (request.rule->request_edits().empty()) return nullptr;
   return &request.rule->request_edits();
 }
@@ -104,7 +104,7 @@ void write_sent_fields(const RequestContext& request, http::FieldSet left_out,
 }
 
 void write_forwarded(const RequestContext& request, std::string_view host, http::HeadWriter& out) {
-  const ToldOrigins told = request.told_origins();
+  const ForwardingFields told = request.forwarding_fields();
   if (!told.x_forwarded && !told.forwarded) return;
   const std::string client = node_text(request.client);
   const std::vector<net::Address> hops = hops_of(request);
@@ -146,7 +146,7 @@ std::string access_text(const RequestContext& request) {
   std::string text(request.is_forward() ? kForwardRealm : std::string_view(request.route->realm()));
   {
     http::HeadWriter out(text, request.bytes.size() + kOwnBytes);
-    if (request.rule != nullptr) out.text(request.rule->asks());
+    if (request.rule != nullptr) out.text(request.rule->request_change_suffix());
     // The query as it came: what the origin sees of it may be more than the key.
     out.texts(request.uri_text(), "\n", request.target.query, "\n",
               request.secure ? "https" : "http", "\r\n");

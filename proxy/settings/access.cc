@@ -53,7 +53,7 @@ Access::Access(const config::Listen& listen)
   for (const config::PortRangeText& range : listen.allow_ports) allow_ports_.push_back(*range);
 }
 
-bool Access::may_come(const net::Address& client) const {
+bool Access::allows_client(const net::Address& client) const {
   const bool nobody = client.is_unspecified();
   if (nobody && !(allow_clients_.empty() && deny_clients_.empty())) return false;
   if (deny_clients_.contains(client)) return false;

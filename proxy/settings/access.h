@@ -39,8 +39,8 @@ class Access {
   Access() = default;
   explicit Access(const config::Listen& listen);
 
-  // A client without an identity (sender.h) may do what all may.
-  bool may_come(const net::Address& client) const;
+  // A client without an identity (effective_client.h) may do what all may.
+  bool allows_client(const net::Address& client) const;
   // Empty: it may be asked for; else what is not allowed, as "host-not-allowed"; kAmbiguousPath:
   // the path may be asked for by one of its readings and not by another.
   std::string_view refusal(const Named& named) const;

@@ -50,18 +50,18 @@ std::unexpected<InterceptFault> at_certificate(const Error& error) {
 
 }  // namespace
 
-InsideUse::InsideUse(std::shared_ptr<ClientHosts> used, const net::Address& client,
-                     std::string_view host, MonotonicTime now, Nanoseconds memory)
+InterceptUse::InterceptUse(std::shared_ptr<ClientHosts> used, const net::Address& client,
+                           std::string_view host, MonotonicTime now, Nanoseconds memory)
     : used_(std::move(used)),
       client_(client),
       host_(host),
       latest_(used_->open(client_, host_, now, memory)) {}
 
-InsideUse::~InsideUse() {
+InterceptUse::~InterceptUse() {
   if (latest_ != nullptr) used_->close(client_, host_);
 }
 
-Interception::Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
+Interception::Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafIssuer> mint,
                            Servers servers, std::vector<std::string> chain,
                            std::shared_ptr<Rejections> rejected, std::shared_ptr<ClientHosts> used,
                            std::shared_ptr<ClientHosts> doubted)
@@ -96,7 +96,7 @@ Interception::Made Interception::create(const config::Intercept& intercept,
         new Interception(intercept, before->mint_, before->servers_, before->chain_,
                          std::move(rejected), before->used_, before->doubted_));
   }
-  auto mint = ca::LeafMint::create(std::move(*authority));
+  auto mint = ca::LeafIssuer::create(std::move(*authority));
   if (!mint) return at_certificate(mint.error());
   auto tickets = net::TlsTickets::create(monotonic_now());
   if (!tickets) return at_certificate(tickets.error());
@@ -124,10 +124,10 @@ Splice Interception::at_connect(const net::Address& client, std::string_view hos
                             .is_rejected = remembers && rejected_->is_paused(client, host, now)});
 }
 
-net::TlsSessionPointer Interception::session(std::string_view host, InsideHttp2 http2,
+net::TlsSessionPointer Interception::session(std::string_view host, InterceptHttp2 http2,
                                              WallTime now) const {
   const auto leaf = mint_->leaf(host, now);
-  const net::TlsServer& server = http2 == InsideHttp2::kOn ? *servers_.http2 : *servers_.http1;
+  const net::TlsServer& server = http2 == InterceptHttp2::kOn ? *servers_.http2 : *servers_.http1;
   return leaf == nullptr ? nullptr : server.session_showing(leaf->certificate);
 }
 
@@ -152,9 +152,10 @@ bool Interception::note_doubt(const net::Address& client, std::string_view host,
   return before && *before < started;
 }
 
-std::shared_ptr<const InsideUse> Interception::use(const net::Address& client,
-                                                   std::string_view host, MonotonicTime now) const {
-  return std::make_shared<const InsideUse>(used_, client, host, now, intercept_.reject_memory);
+std::shared_ptr<const InterceptUse> Interception::use(const net::Address& client,
+                                                      std::string_view host,
+                                                      MonotonicTime now) const {
+  return std::make_shared<const InterceptUse>(used_, client, host, now, intercept_.reject_memory);
 }
 
 bool Interception::is_in_use(const net::Address& client, std::string_view host) const {

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "config/config.h"
-#include "proxy/ca/leaf_mint.h"
+#include "proxy/ca/leaf_issuer.h"
 #include "proxy/net/address.h"
 #include "proxy/net/tls_server.h"
 #include "proxy/observe/certificate_report.h"
@@ -28,13 +28,13 @@ namespace encore::server {
 inline constexpr std::string_view kAuthorityPath = "/ca.crt";
 
 // A connection inside of which a client has asked for something, for as long as it lasts.
-class InsideUse {
+class InterceptUse {
  public:
-  InsideUse(std::shared_ptr<ClientHosts> used, const net::Address& client, std::string_view host,
-            MonotonicTime now, Nanoseconds memory);
-  ~InsideUse();
-  InsideUse(const InsideUse&) = delete;
-  InsideUse& operator=(const InsideUse&) = delete;
+  InterceptUse(std::shared_ptr<ClientHosts> used, const net::Address& client, std::string_view host,
+               MonotonicTime now, Nanoseconds memory);
+  ~InterceptUse();
+  InterceptUse(const InterceptUse&) = delete;
+  InterceptUse& operator=(const InterceptUse&) = delete;
 
   // It has asked for something again.
   void go_on(MonotonicTime now) const {
@@ -50,7 +50,7 @@ class InsideUse {
 
 // Chooses if clients that offer HTTP/2 and HTTP/1.1 get HTTP/2. A client that offers HTTP/2 alone
 // passes unread: a program that speaks nothing else, such as gRPC, has a server that speaks it.
-enum class InsideHttp2 : std::uint8_t { kOff, kOn };
+enum class InterceptHttp2 : std::uint8_t { kOff, kOn };
 
 // Why [intercept] cannot be used.
 struct InterceptFault {
@@ -70,7 +70,7 @@ class Interception {
                     bool is_own, MonotonicTime now) const;
   // For a client that wants to speak TLS to this host (lower case), and HTTP/2 inside if it offers
   // that and may. Null: there is no certificate for it.
-  net::TlsSessionPointer session(std::string_view host, InsideHttp2 http2, WallTime now) const;
+  net::TlsSessionPointer session(std::string_view host, InterceptHttp2 http2, WallTime now) const;
   // A client has not taken it: it may go through unread for a time now (Rejections).
   void note_reject(const net::Address& client, std::string_view host, MonotonicTime now) const;
   // A client may not have taken it: it left as one that rejects it does, and as a browser does that
@@ -80,8 +80,8 @@ class Interception {
                   MonotonicTime now) const;
   // A client has taken it, and asked for something: what it had opened in advance, as browsers do,
   // and leaves unused is no rejection.
-  std::shared_ptr<const InsideUse> use(const net::Address& client, std::string_view host,
-                                       MonotonicTime now) const;
+  std::shared_ptr<const InterceptUse> use(const net::Address& client, std::string_view host,
+                                          MonotonicTime now) const;
   std::optional<MonotonicTime> last_use(const net::Address& client, std::string_view host,
                                         MonotonicTime now) const;
   // True if it has a connection at present inside of which it has asked for something.
@@ -89,7 +89,7 @@ class Interception {
 
   Nanoseconds hello_wait() const { return intercept_.hello_wait; }
   const ca::Authority& authority() const { return mint_->authority(); }
-  const ca::LeafMint& mint() const { return *mint_; }
+  const ca::LeafIssuer& mint() const { return *mint_; }
   Rejections& rejected() const { return *rejected_; }
 
  private:
@@ -98,14 +98,14 @@ class Interception {
     std::shared_ptr<const net::TlsServer> http1;
     std::shared_ptr<const net::TlsServer> http2;
   };
-  Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafMint> mint,
+  Interception(const config::Intercept& intercept, std::shared_ptr<ca::LeafIssuer> mint,
                Servers servers, std::vector<std::string> chain,
                std::shared_ptr<Rejections> rejected, std::shared_ptr<ClientHosts> used,
                std::shared_ptr<ClientHosts> doubted);
 
   const config::Intercept intercept_;
   const InterceptRules rules_;
-  const std::shared_ptr<ca::LeafMint> mint_;
+  const std::shared_ptr<ca::LeafIssuer> mint_;
   const Servers servers_;
   const std::vector<std::string> chain_;  // shown behind each leaf
   const std::shared_ptr<Rejections> rejected_;

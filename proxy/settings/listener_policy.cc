@@ -19,7 +19,7 @@ std::string challenge_of(const config::Listen& listen) {
 
 }  // namespace
 
-ToldOrigins told_origins(config::ForwardedFields fields, config::Mode mode) {
+ForwardingFields forwarding_fields(config::ForwardedFields fields, config::Mode mode) {
   using config::ForwardedFields;
   if (fields == ForwardedFields::kAuto) {
     const bool reverse = mode == config::Mode::kReverse;
@@ -51,7 +51,7 @@ Result<std::unique_ptr<const ListenerPolicy>> ListenerPolicy::make(
   policy->trusted = AddressBlocks(listen.trusted_proxies);
   policy->trusted_field = listen.trusted_field;
   policy->proxy_protocol = listen.proxy_protocol;
-  policy->told = told_origins(listen.forwarded, listen.mode);
+  policy->told = forwarding_fields(listen.forwarded, listen.mode);
   policy->client_field = listen.tls_client_field;
   if (listen.redirect_https) policy->https_port = listen.redirect_https_port;
   policy->via = listen.via;

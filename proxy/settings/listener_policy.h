@@ -16,11 +16,11 @@
 namespace encore::server {
 
 // Fields about clients that origins receive.
-struct ToldOrigins {
+struct ForwardingFields {
   bool x_forwarded = false;
   bool forwarded = false;
 };
-ToldOrigins told_origins(config::ForwardedFields fields, config::Mode mode);
+ForwardingFields forwarding_fields(config::ForwardedFields fields, config::Mode mode);
 
 struct ListenerPolicy {
   // Null: the listener has nothing of its own. `rates` may be null, and is of all listeners; it is
@@ -34,7 +34,7 @@ struct ListenerPolicy {
   AddressBlocks trusted;
   config::TrustedField trusted_field = config::TrustedField::kXForwardedFor;
   bool proxy_protocol = false;
-  ToldOrigins told;
+  ForwardingFields told;
   bool via = true;
   bool cache_status = true;
   Access access;

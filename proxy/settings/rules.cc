@@ -53,16 +53,16 @@ void add_errors(const config::Rule& rule, LifetimeRule& lifetimes) {
   }
 }
 
-void ignore(const std::string& what, Treatment& treatment) {
-  http::Ignored& ignored = treatment.store.ignored;
+void ignore(const std::string& what, RequestPolicy& request_policy) {
+  http::Ignored& ignored = request_policy.store.ignored;
   ignored.no_store |= what == "no-store";
   ignored.is_private |= what == "private";
   ignored.no_cache |= what == "no-cache";
   ignored.set_cookie |= what == "set-cookie";
   ignored.authorization |= what == "authorization";
-  treatment.reuse.ignore_client_reload |= what == "client-no-cache";
-  treatment.stale.ignore_client_reload |= what == "client-no-cache";
-  if (what == "vary") treatment.store.ignores_vary = treatment.vary.ignores_vary = true;
+  request_policy.reuse.ignore_client_reload |= what == "client-no-cache";
+  request_policy.stale.ignore_client_reload |= what == "client-no-cache";
+  if (what == "vary") request_policy.store.ignores_vary = request_policy.vary.ignores_vary = true;
 }
 
 void name_what_tells_apart(const config::Rule& rule, http::VaryOptions& vary) {
@@ -250,8 +250,8 @@ std::string name_of(const config::Rule& rule, std::size_t number) {
 
 }  // namespace
 
-Rule::Rule(const config::Rule& rule, std::size_t number, const Treatment& forward,
-           const Treatment& reverse)
+Rule::Rule(const config::Rule& rule, std::size_t number, const RequestPolicy& forward,
+           const RequestPolicy& reverse)
     : name_(name_of(rule, number)),
       detail_(rule.name.empty() ? name_ : "rule-" + name_),
       paths_(normal_globs(rule.path)),
@@ -286,14 +286,14 @@ Rule::Rule(const config::Rule& rule, std::size_t number, const Treatment& forwar
                             response_edits_.lines().size() <= kLinesOfPlainHitMax);
 }
 
-void Rule::apply(const config::Rule& rule, Treatment& treatment) const {
-  treatment.is_cached = rule.cache.value_or(treatment.is_cached);
-  treatment.store.refuses = !treatment.is_cached;
-  treatment.collapse = rule.collapse.value_or(treatment.collapse);
-  treatment.compress = rule.compress && rule.verify == config::Verify::kNone;
-  if (rule.max_object_bytes) treatment.max_object_bytes = *rule.max_object_bytes;
-  if (rule.admission) treatment.admission = admission_of(rule);
-  http::FreshnessOptions& freshness = treatment.store.freshness;
+void Rule::apply(const config::Rule& rule, RequestPolicy& request_policy) const {
+  request_policy.is_cached = rule.cache.value_or(request_policy.is_cached);
+  request_policy.store.refuses = !request_policy.is_cached;
+  request_policy.collapse = rule.collapse.value_or(request_policy.collapse);
+  request_policy.compress = rule.compress && rule.verify == config::Verify::kNone;
+  if (rule.max_object_bytes) request_policy.max_object_bytes = *rule.max_object_bytes;
+  if (rule.admission) request_policy.admission = admission_of(rule);
+  http::FreshnessOptions& freshness = request_policy.store.freshness;
   freshness.heuristic_with_cookie =
       rule.heuristic_with_cookie.value_or(freshness.heuristic_with_cookie);
   LifetimeRule& lifetimes = freshness.rule;
@@ -301,16 +301,16 @@ void Rule::apply(const config::Rule& rule, Treatment& treatment) const {
   lifetimes.seconds_min = seconds_of(rule.fresh_min);
   lifetimes.seconds_max = seconds_of(rule.fresh_max);
   add_errors(rule, lifetimes);
-  treatment.swr_seconds = seconds_of(rule.stale_while_revalidate);
-  treatment.sie_seconds = seconds_of(rule.stale_if_error);
-  for (const std::string& what : rule.ignore) ignore(what, treatment);
+  request_policy.swr_seconds = seconds_of(rule.stale_while_revalidate);
+  request_policy.sie_seconds = seconds_of(rule.stale_if_error);
+  for (const std::string& what : rule.ignore) ignore(what, request_policy);
   if (rule.authorization == config::AuthorizationUse::kRecheck) {
-    treatment.store.ignored.authorization = true;
-    treatment.collapse = false;  // each asks for itself
+    request_policy.store.ignored.authorization = true;
+    request_policy.collapse = false;  // each asks for itself
   }
-  name_what_tells_apart(rule, treatment.vary);
-  treatment.vary.decided_names = request_edits_.left_out();
-  if (rule.key_query) choose_query(**rule.key_query, treatment.keys);
+  name_what_tells_apart(rule, request_policy.vary);
+  request_policy.vary.decided_names = request_edits_.left_out();
+  if (rule.key_query) choose_query(**rule.key_query, request_policy.keys);
 }
 
 std::string Rule::rewritten(std::string_view path) const {
@@ -363,8 +363,8 @@ bool Rule::matches_content_type(std::string_view type) const {
   return content_types_.empty() || matches_any(content_types_, type);
 }
 
-Rules::Rules(const std::vector<config::Rule>& rules, const Treatment& forward,
-             const Treatment& reverse, const SeriesBounds& bounds, const Rules* before) {
+Rules::Rules(const std::vector<config::Rule>& rules, const RequestPolicy& forward,
+             const RequestPolicy& reverse, const SeriesBounds& bounds, const Rules* before) {
   std::vector<std::string> names;
   for (const config::Rule& rule : rules) names.push_back(name_of(rule, names.size()));
   series_ = SeriesTable<RuleCounts>(names, bounds, before == nullptr ? nullptr : &before->series_);

@@ -16,7 +16,7 @@
 #include "proxy/net/address.h"
 #include "proxy/observe/request_counts.h"
 #include "proxy/observe/series.h"
-#include "proxy/settings/treatment.h"
+#include "proxy/settings/request_policy.h"
 
 namespace encore::server {
 
@@ -54,13 +54,15 @@ class Rule {
 
  public:
   // `number` is its place among all.
-  Rule(const config::Rule& rule, std::size_t number, const Treatment& forward,
-       const Treatment& reverse);
+  Rule(const config::Rule& rule, std::size_t number, const RequestPolicy& forward,
+       const RequestPolicy& reverse);
 
   const std::string& name() const { return name_; }
   // "rule-NAME", for Cache-Status and people.
   const std::string& detail() const { return detail_; }
-  const Treatment& treatment(bool is_forward) const { return is_forward ? forward_ : reverse_; }
+  const RequestPolicy& request_policy(bool is_forward) const {
+    return is_forward ? forward_ : reverse_;
+  }
 
   // Its key may be another than the URI.
   bool changes_key() const { return has(kChangesKey); }
@@ -68,9 +70,9 @@ class Rule {
   // audience directives that it overrides, "#asks=" and digits for its changes to requests. So its
   // responses are found only by requests for which a rule has the same suffix. Empty: none. Why not
   // a flag of the stored object: docs/decisions/0235.
-  const std::string& apart() const { return apart_; }
+  const std::string& key_suffix() const { return apart_; }
   // The part of it that is what the rule makes of requests, also where none depends on who asks.
-  const std::string& asks() const { return asks_; }
+  const std::string& request_change_suffix() const { return asks_; }
   bool by_digest() const { return has(kByDigest); }
   bool verifies() const { return has(kVerifies); }
   bool rechecks() const { return has(kRechecks); }
@@ -107,7 +109,7 @@ class Rule {
   // True if a glob that says how a path is written describes this one.
   bool names_form_of(std::string_view path) const;
   bool matches_content_type(std::string_view type) const;
-  void apply(const config::Rule& rule, Treatment& treatment) const;
+  void apply(const config::Rule& rule, RequestPolicy& request_policy) const;
 
   std::string name_;
   std::string detail_;
@@ -117,8 +119,8 @@ class Rule {
   std::vector<std::string> listeners_;
   std::vector<std::string> content_types_;
   std::vector<config::Cidr> clients_;
-  Treatment forward_;
-  Treatment reverse_;
+  RequestPolicy forward_;
+  RequestPolicy reverse_;
   std::optional<RuleAnswer> answer_;
   http::HeadEdits request_edits_;
   http::HeadEdits response_edits_;
@@ -138,8 +140,9 @@ class Rules {
   Rules() = default;
   // The treatments are those without a rule. The counts of rules that stay continue from `before`;
   // null: there are none.
-  Rules(const std::vector<config::Rule>& rules, const Treatment& forward, const Treatment& reverse,
-        const SeriesBounds& bounds = {}, const Rules* before = nullptr);
+  Rules(const std::vector<config::Rule>& rules, const RequestPolicy& forward,
+        const RequestPolicy& reverse, const SeriesBounds& bounds = {},
+        const Rules* before = nullptr);
 
   bool empty() const { return rules_.empty(); }
   std::size_t size() const { return rules_.size(); }

@@ -41,7 +41,7 @@ constexpr std::size_t kFailedClients = 65536;
 void set_treatments(Runtime& runtime, const SeriesBounds& bounds, const Runtime* before) {
   const config::Config& config = runtime.config;
   const config::Cache& cache = config.cache;
-  Treatment both;
+  RequestPolicy both;
   both.store.set_cookie = policy_of(cache.set_cookie);
   both.store.freshness = {.heuristic_fraction = cache.heuristic_fraction,
                           .heuristic_seconds_max = whole_seconds(cache.heuristic_max),
@@ -59,7 +59,7 @@ void set_treatments(Runtime& runtime, const SeriesBounds& bounds, const Runtime*
   runtime.reverse.vary.reverse = true;
   for (const config::Listen& listen : config.listen) {
     if (listen.mode != config::Mode::kForward) continue;
-    const ToldOrigins told = told_origins(listen.forwarded, listen.mode);
+    const ForwardingFields told = forwarding_fields(listen.forwarded, listen.mode);
     runtime.forward.vary.tells_client |= told.x_forwarded || told.forwarded;
   }
   for (const config::Listen& listen : config.listen) {
@@ -167,7 +167,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::create(const config::Config& con
       config, std::move(*router), DestinationPolicy(config.forward, own, interface_addresses())));
   static std::atomic<std::uint64_t> numbers = 0;
   runtime->number = ++numbers;
-  runtime->told_once = before == nullptr ? std::make_shared<ToldOnce>() : before->told_once;
+  runtime->told_once = before == nullptr ? std::make_shared<LogOnceFilter>() : before->told_once;
   runtime->error_pages = std::move(*error_pages);
   runtime->tls = std::move(*tls);
   const config::Cache& cache = config.cache;

@@ -14,20 +14,20 @@
 #include "proxy/http/parser.h"
 #include "proxy/http/stored_head.h"
 #include "proxy/observe/access_log.h"
+#include "proxy/observe/log_once_filter.h"
 #include "proxy/observe/redaction.h"
 #include "proxy/observe/request_counts.h"
 #include "proxy/observe/series.h"
-#include "proxy/observe/told_once.h"
 #include "proxy/settings/compression.h"
 #include "proxy/settings/destination.h"
 #include "proxy/settings/error_pages.h"
 #include "proxy/settings/interception.h"
 #include "proxy/settings/listener_policy.h"
+#include "proxy/settings/request_policy.h"
 #include "proxy/settings/router.h"
 #include "proxy/settings/rules.h"
 #include "proxy/settings/tls_listeners.h"
 #include "proxy/settings/token_buckets.h"
-#include "proxy/settings/treatment.h"
 
 namespace encore::server {
 
@@ -56,8 +56,8 @@ struct Runtime {
   Router router;
   DestinationPolicy destinations;
   http::Limits head_limits;
-  Treatment forward;  // without a rule; a forward proxy always honours its clients' reloads
-  Treatment reverse;
+  RequestPolicy forward;  // without a rule; a forward proxy always honours its clients' reloads
+  RequestPolicy reverse;
   Rules rules;
   http::HeadOptions head_options;            // for responses of reverse listeners
   http::HeadOptions forward_head_options;    // and for forward ones
@@ -102,7 +102,7 @@ struct Runtime {
   }
   SeriesTable<ListenerCounts> listeners;        // counters of each, by its address in the config
   std::shared_ptr<TokenBuckets> failed_logins;  // per client; null: not counted
-  std::shared_ptr<ToldOnce> told_once;          // warnings of requests, over reloads; never null
+  std::shared_ptr<LogOnceFilter> told_once;     // warnings of requests, over reloads; never null
   TlsListeners tls;
   // Some listener speaks TLS, or has a word for it that its client does.
   bool has_secure_realms = false;

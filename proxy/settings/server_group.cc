@@ -97,7 +97,7 @@ ServerLease ServerGroup::next_of(Rank rank, MonotonicTime now, const Choice& cho
     if (servers_[i].backup != (rank == Rank::kBackup) || is_tried(i, choice.tried)) continue;
     State& state = states_[i];
     if (state.health.is_due(now, choice.trier)) {
-      state.health.begin_try(now);
+      state.health.begin_probe(now);
       return lease(i);
     }
     if (!state.health.is_in_turn()) continue;
@@ -133,7 +133,7 @@ ServerLease ServerGroup::last_resort(const Choice& choice) const {
   std::size_t best = servers_.size();
   const auto out_of = [this](std::size_t index) ENCORE_REQUIRES(mutex_) {
     const ServerHealth& health = states_[index].health;
-    return std::pair(health.is_down(), health.is_aside() ? health.until() : MonotonicTime{});
+    return std::pair(health.is_down(), health.is_ejected() ? health.until() : MonotonicTime{});
   };
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     if (is_tried(i, choice.tried)) continue;
@@ -180,7 +180,7 @@ std::vector<ServerGroup::Seen> ServerGroup::look() const {
   const MutexLock lock(mutex_);
   for (const State& state : states_) {
     Seen each{.standing = Standing::kUp, .active = state.active->load(std::memory_order_relaxed)};
-    if (state.health.is_aside()) each.standing = Standing::kAside;
+    if (state.health.is_ejected()) each.standing = Standing::kAside;
     if (state.health.is_down()) each.standing = Standing::kDown;
     seen.push_back(each);
   }

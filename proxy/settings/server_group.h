@@ -101,7 +101,7 @@ class ServerGroup {
   struct Choice {
     std::span<const OriginServer* const> tried = {};  // not these
     std::uint64_t hash = 0;  // if is_hashed(): of the key, or of the client if is_by_client()
-    ServerHealth::Trier trier = ServerHealth::Trier::kCanGoOn;
+    ServerHealth::ProbeFailover trier = ServerHealth::ProbeFailover::kCanGoOn;
     bool last_resort = true;  // if no other is left, one that is set aside, too
   };
   // The server that is to be asked; of those that are out, the one whose time ends first where it

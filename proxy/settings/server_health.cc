@@ -19,12 +19,12 @@ Nanoseconds back_off(const EjectionPolicy& policy, std::uint32_t times, std::uin
   return rest + Nanoseconds(static_cast<std::int64_t>(random % (tenth + 1)));
 }
 
-bool ServerHealth::is_due(MonotonicTime now, Trier trier) const {
-  if (down_ || !is_aside()) return false;
-  return now >= (trier == Trier::kCanGoOn ? until_ : until_ + rest_);
+bool ServerHealth::is_due(MonotonicTime now, ProbeFailover trier) const {
+  if (down_ || !is_ejected()) return false;
+  return now >= (trier == ProbeFailover::kCanGoOn ? until_ : until_ + rest_);
 }
 
-void ServerHealth::begin_try(MonotonicTime now) {
+void ServerHealth::begin_probe(MonotonicTime now) {
   trying_ = true;
   until_ = now + rest_;
 }
@@ -32,7 +32,7 @@ void ServerHealth::begin_try(MonotonicTime now) {
 bool ServerHealth::fail(MonotonicTime now, const EjectionPolicy& policy, std::uint64_t random,
                         Others others) {
   if (policy.rest.count() == 0) return false;
-  const bool was_aside = is_aside();
+  const bool was_aside = is_ejected();
   // The requests that were in progress when it was set aside fail, too, which says nothing new.
   if (was_aside && !trying_) return false;
   if (failures_ < policy.after) ++failures_;
@@ -46,7 +46,7 @@ bool ServerHealth::fail(MonotonicTime now, const EjectionPolicy& policy, std::ui
 
 bool ServerHealth::succeed(MonotonicTime now) {
   failures_ = 0;
-  if (!is_aside()) return false;
+  if (!is_ejected()) return false;
   come_back(now);
   return true;
 }

@@ -26,16 +26,16 @@ class ServerHealth {
   // It is asked as others are.
   bool is_in_turn() const { return !down_ && until_ == MonotonicTime{}; }
   bool is_down() const { return down_; }
-  bool is_aside() const { return until_ != MonotonicTime{}; }
-  // Until when it is set aside. REQUIRES: is_aside().
+  bool is_ejected() const { return until_ != MonotonicTime{}; }
+  // Until when it is set aside. REQUIRES: is_ejected().
   MonotonicTime until() const { return until_; }
 
   // The requests that may test whether it responds again, as soon as its time is up: those that can
   // go on to another server if not. Others only if none has for as long again.
-  enum class Trier : std::uint8_t { kCanGoOn, kCannot };
-  bool is_due(MonotonicTime now, Trier trier) const;
+  enum class ProbeFailover : std::uint8_t { kCanGoOn, kCannot };
+  bool is_due(MonotonicTime now, ProbeFailover trier) const;
   // One request tries it: others leave it alone for as long as before. REQUIRES: is_due().
-  void begin_try(MonotonicTime now);
+  void begin_probe(MonotonicTime now);
 
   // The group's permission: never for the last server.
   enum class Others : std::uint8_t { kAreInTurn, kNone };
@@ -50,7 +50,7 @@ class ServerHealth {
   // begins with a tenth.
   std::uint32_t share(MonotonicTime now, Nanoseconds slow_start) const;
   // Nothing is known against it, so that an answer is no news.
-  bool is_clean() const { return failures_ == 0 && !is_aside(); }
+  bool is_clean() const { return failures_ == 0 && !is_ejected(); }
 
  private:
   void come_back(MonotonicTime now);

@@ -25,7 +25,7 @@ struct Keyed {
   }
 };
 
-Keyed keyed_by(http::Target target, const Treatment& without_rule) {
+Keyed keyed_by(http::Target target, const RequestPolicy& without_rule) {
   if (without_rule.keys.scheme) http::set_scheme(target, *without_rule.keys.scheme);
   Keyed keyed{.target = target, .uri = std::string(http::key_bytes_max(target), '\0'), .parts = {}};
   keyed.parts = http::write_key(target, without_rule.keys, keyed.uri);
@@ -38,14 +38,14 @@ std::vector<std::string> texts_by(const Keyed& keyed, const std::vector<const Ru
   std::vector<std::string> texts = {keyed.uri};
   for (const Rule* const rule : rules) {
     std::string text(http::key_bytes_max(keyed.target), '\0');
-    const Treatment& treatment = rule->treatment(is_forward);
-    text.resize(http::write_key(keyed.target, treatment.keys, text).bytes);
+    const RequestPolicy& request_policy = rule->request_policy(is_forward);
+    text.resize(http::write_key(keyed.target, request_policy.keys, text).bytes);
     const auto digest = rule->by_digest() ? http::sha256_in_path(keyed.path()) : std::nullopt;
     if (digest) {
       text = std::string(http::kDigestKey) + *digest;
       if (rule->rechecks()) text.append("@").append(keyed.uri.substr(0, keyed.parts.path));
     }
-    text += rule->apart();
+    text += rule->key_suffix();
     texts.push_back(std::move(text));
   }
   std::ranges::sort(texts.begin() + 1, texts.end());
@@ -65,7 +65,7 @@ std::optional<http::Target> target_of(std::string_view url, std::string& storage
 }  // namespace
 
 std::vector<std::string> keys_of_url(std::string_view url, std::string_view realm,
-                                     const Rules& rules, const Treatment& without_rule,
+                                     const Rules& rules, const RequestPolicy& without_rule,
                                      bool is_forward) {
   std::string storage;
   const auto target = target_of(url, storage);
@@ -77,8 +77,8 @@ std::vector<std::string> keys_of_url(std::string_view url, std::string_view real
   return keys;
 }
 
-UrlTexts texts_of_url(std::string_view url, const Rules& rules, const Treatment& forward,
-                      const Treatment& reverse) {
+UrlTexts texts_of_url(std::string_view url, const Rules& rules, const RequestPolicy& forward,
+                      const RequestPolicy& reverse) {
   std::string storage;
   const auto target = target_of(url, storage);
   if (!target) return {};

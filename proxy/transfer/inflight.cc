@@ -8,22 +8,22 @@
 namespace encore::server {
 
 bool Inflight::may_meet(const Wanted& wanted, const Transfer& transfer) {
-  const Transfer::AskedBy& asked_by = transfer.asked_by();
+  const Transfer::Requester& requester = transfer.requester();
   // A response by the rules of before a reload answers no request by the present ones.
-  if (asked_by.settings != wanted.settings) return false;
+  if (requester.settings != wanted.settings) return false;
   // It waits because its client has its share of the server, and would hold up clients who have not
   // (docs/decisions/0315).
   if (transfer.is_held_back() && wanted.client != nullptr &&
-      asked_by.client.network_bytes() != wanted.client->network_bytes()) {
+      requester.client.network_bytes() != wanted.client->network_bytes()) {
     return false;
   }
-  if (asked_by.credentials == wanted.credentials) return true;
+  if (requester.credentials == wanted.credentials) return true;
   switch (wanted.among) {
-    case Among::kAll:
+    case JoinCandidates::kAll:
       return true;
-    case Among::kAlikeBeforeHead:
+    case JoinCandidates::kAlikeBeforeHead:
       return transfer.phase() != TransferPhase::kWaiting;
-    case Among::kAlike:
+    case JoinCandidates::kAlike:
       break;
   }
   return false;
@@ -34,7 +34,7 @@ Inflight::Claim Inflight::join_one(Shard& home, const Wanted& wanted, std::strin
   for (; first != last; ++first) {
     const std::shared_ptr<Transfer>& transfer = first->second;
     if (!transfer->has_key(wanted.key) || !may_meet(wanted, *transfer)) continue;
-    const JoinOutcome joined = transfer->join(wanted.reader, wanted.variants, wanted.wish, names);
+    const JoinOutcome joined = transfer->join(wanted.reader, wanted.variants, wanted.scope, names);
     if (joined == JoinOutcome::kUnknownKey) return {.transfer = nullptr, .joined = joined};
     if (joined != JoinOutcome::kNo) return {transfer, joined};
   }
@@ -52,7 +52,7 @@ Inflight::Claim Inflight::join_or_enter(const Wanted& wanted,
       if (claim.transfer != nullptr) return claim;
       if (claim.joined == JoinOutcome::kNo) {
         // It was stored between the reader's lookup and here: another lookup finds it.
-        if (wanted.minds_stored && home.stored.contains(wanted.hash)) {
+        if (wanted.checks_recent_stores && home.stored.contains(wanted.hash)) {
           return {.transfer = nullptr, .joined = JoinOutcome::kStoredMeanwhile};
         }
         if (fresh == nullptr) return {};
@@ -208,7 +208,7 @@ Inflight::Unshared Inflight::unshared(const filter::Hash128& hash, std::uint64_t
   return remembered(place_of(hash, credentials), now);
 }
 
-bool Inflight::is_apart(const filter::Hash128& hash, MonotonicTime now) const {
+bool Inflight::was_unshared_recently(const filter::Hash128& hash, MonotonicTime now) const {
   return remembered(place_of(hash, kApart), now) != Unshared::kNo;
 }
 

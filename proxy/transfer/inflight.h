@@ -15,8 +15,8 @@
 #include "base/time.h"
 #include "filter/hash.h"
 #include "proxy/transfer/invalidations.h"
-#include "proxy/transfer/latest_answers.h"
-#include "proxy/transfer/refresh_pauses.h"
+#include "proxy/transfer/latest_responses.h"
+#include "proxy/transfer/refresh_backoff.h"
 #include "proxy/transfer/transfer.h"
 
 namespace encore::server {
@@ -33,7 +33,7 @@ class Inflight {
   };
 
   // The transfers that a request may wait for, by its credentials.
-  enum class Among : std::uint8_t {
+  enum class JoinCandidates : std::uint8_t {
     kAll,
     kAlikeBeforeHead,  // with other credentials, only if the response is known to be of use
     kAlike,            // with the same credentials
@@ -49,11 +49,11 @@ class Inflight {
     std::uint64_t settings = 0;
     std::uint64_t credentials = 0;
     const net::Address* client = nullptr;  // null: it joins what any client waits for
-    Among among = Among::kAll;
-    JoinWish wish = JoinWish::kAny;
+    JoinCandidates among = JoinCandidates::kAll;
+    JoinScope scope = JoinScope::kAny;
     // True to be notified if a response of the key was stored a moment ago, maybe since this
     // request's lookup: kStoredMeanwhile, and nothing is done.
-    bool minds_stored = false;
+    bool checks_recent_stores = false;
   };
   // Joins a transfer of the key that brings the wanted variant, or enters `fresh` as the one that
   // others may join; it is expected to bring that variant where others of the key tell by which
@@ -75,10 +75,10 @@ class Inflight {
   void invalidate_all();
   const Invalidations& invalidations() const { return invalidations_; }
   // The latest responses that were stored, or might have been.
-  LatestAnswers& latest_answers() { return latest_answers_; }
-  const LatestAnswers& latest_answers() const { return latest_answers_; }
+  LatestResponses& latest_responses() { return latest_answers_; }
+  const LatestResponses& latest_responses() const { return latest_answers_; }
 
-  RefreshPauses& refresh_pauses() { return refresh_pauses_; }
+  RefreshBackoff& refresh_backoff() { return refresh_pauses_; }
 
   // Why responses of a key are not shared with those who wait.
   enum class Unshared : std::uint8_t {
@@ -97,7 +97,7 @@ class Inflight {
                     MonotonicTime now) const;
   // True if a recent response of the key was not shared, whatever the client: requests do not wait
   // for those with other credentials.
-  bool is_apart(const filter::Hash128& hash, MonotonicTime now) const;
+  bool was_unshared_recently(const filter::Hash128& hash, MonotonicTime now) const;
   // The whole is more than a range is worth: the next range of any client goes to its origin
   // unchanged and does not wait.
   void keep_ranges_alone(const filter::Hash128& hash, MonotonicTime until);
@@ -166,8 +166,8 @@ class Inflight {
   // 0: none.
   std::vector<Slot> unshared_ = std::vector<Slot>(kUnsharedSlots);
   Invalidations invalidations_;
-  LatestAnswers latest_answers_;
-  RefreshPauses refresh_pauses_;
+  LatestResponses latest_answers_;
+  RefreshBackoff refresh_pauses_;
 };
 
 }  // namespace encore::server

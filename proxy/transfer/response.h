@@ -20,7 +20,7 @@
 #include "proxy/http/storing.h"
 #include "proxy/observe/origin_visit.h"
 #include "proxy/observe/outcome.h"
-#include "proxy/observe/unfollowed.h"
+#include "proxy/observe/redirect_refusal.h"
 #include "proxy/store/object.h"
 
 namespace encore::server {
@@ -141,8 +141,9 @@ struct SharedResponse {
   std::uint64_t variant = 0;                // the kernel's number for it
   Outcome outcome = Outcome::kUncacheable;  // for the one who asked
   http::StoreReason reason = http::StoreReason::kOk;
-  Unfollowed unfollowed = Unfollowed::kNone;  // for a redirection that its rule might have followed
-  cache::AdmissionRule admission = {};        // by which it is stored
+  RedirectRefusal unfollowed =
+      RedirectRefusal::kNone;           // for a redirection that its rule might have followed
+  cache::AdmissionRule admission = {};  // by which it is stored
   // The kernel's decision for the first reader.
   cache::AdmitReason admitted = cache::AdmitReason::kPolicyRefuses;
   bool shareable = false;  // with those for whom it is fresh; else they ask for themselves

@@ -219,7 +219,7 @@ std::unique_ptr<disk::RecordSource> make_part_source(BodyPart part, const filter
   return std::make_unique<PartSource>(std::move(part), key, clocks);
 }
 
-BodyRoom make_body_room(store::Store& store, std::uint64_t record_bytes) {
+BodyBuffer make_body_room(store::Store& store, std::uint64_t record_bytes) {
   // The body of a smaller one does not begin at a page.
   if (record_bytes < cache::kDiskPageAligned + disk::kPageBytes) return {};
   const std::uint64_t behind = record_bytes - disk::kPageBytes;

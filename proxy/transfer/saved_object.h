@@ -57,11 +57,11 @@ enum class LoadFault : std::uint8_t {
 };
 // Memory for the body of a record that takes `record_bytes`, to be read with its front
 // (RecordReader::Wanted::body_room); none where it is short, or there is no memory.
-struct BodyRoom {
+struct BodyBuffer {
   store::BodyRef body;
   std::span<std::byte> bytes;
 };
-BodyRoom make_body_room(store::Store& store, std::uint64_t record_bytes);
+BodyBuffer make_body_room(store::Store& store, std::uint64_t record_bytes);
 // The object of a record whose front is verified; one that is on disk alone where its body lies in
 // parts. Blocks in the device. Moments are those of `clocks`. `room`: where the record's body was
 // read to; else none.

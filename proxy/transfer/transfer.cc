@@ -19,8 +19,8 @@ Transfer::Lock::~Lock() {
 }
 
 Transfer::Transfer(TransferHome& home, filter::Hash128 hash, std::shared_ptr<const std::string> key,
-                   const AskedBy& asked_by)
-    : home_(home), hash_(hash), key_(std::move(key)), asked_by_(asked_by) {}
+                   const Requester& requester)
+    : home_(home), hash_(hash), key_(std::move(key)), requester_(requester) {}
 
 Transfer::~Transfer() {
   ENCORE_CHECK(producer_ == nullptr, "a producer takes leave of its transfer");
@@ -81,13 +81,13 @@ void Transfer::add_first_reader(TransferReader& reader) {
   add_reader(reader);
 }
 
-JoinOutcome Transfer::join(TransferReader& reader, const http::VariantKeys& own, JoinWish wish,
+JoinOutcome Transfer::join(TransferReader& reader, const http::VariantKeys& own, JoinScope scope,
                            std::string& names) {
   ENCORE_CHECK(access_.load(std::memory_order_relaxed) != Access::kHome || home_.is_here(),
                "what is not in the table is found by nobody elsewhere");
   const Lock lock(*this);
   if (joinable_ == Joinable::kNo) return JoinOutcome::kNo;
-  if (wish == JoinWish::kBeingStored && joinable_ != Joinable::kUntilStored) {
+  if (scope == JoinScope::kBeingStored && joinable_ != Joinable::kUntilStored) {
     return JoinOutcome::kNo;
   }
   // Before its head a transfer brings the variant that is expected of it: nobody waits for another
@@ -211,7 +211,7 @@ void Transfer::publish_failure(TransferFailure failure) {
   publish_phase(TransferPhase::kFailed);
 }
 
-void Transfer::publish_switched(Switched switched) {
+void Transfer::publish_switched(SwitchedConnection switched) {
   switched_ = std::move(switched);
   publish_phase(TransferPhase::kSwitched);
 }
@@ -307,7 +307,7 @@ bool Transfer::is_read_by_several() const {
   return readers_ != last_;
 }
 
-Transfer::Others Transfer::question_behind(std::uint64_t written, Asking asking) {
+Transfer::Others Transfer::probe_blocking_readers(std::uint64_t written, ReaderProbe asking) {
   using Question = TransferReader::Question;
   const Lock lock(*this);
   Others others = Others::kBehind;
@@ -316,11 +316,11 @@ Transfer::Others Transfer::question_behind(std::uint64_t written, Asking asking)
     if (position < written || position == TransferReader::kReadsNothing) continue;
     others = std::max(others, reader->is_busy() ? Others::kBusy : Others::kWait);
   }
-  if (others == Others::kBehind || asking == Asking::kNobody) return others;
+  if (others == Others::kBehind || asking == ReaderProbe::kNobody) return others;
   for (TransferReader* reader = readers_; reader != nullptr; reader = reader->next_) {
     const std::uint64_t position = reader->position_.load();
     if (position == TransferReader::kReadsNothing || reader->is_cut()) continue;
-    const bool is_to_leave = position < written && asking == Asking::kVerdict;
+    const bool is_to_leave = position < written && asking == ReaderProbe::kVerdict;
     reader->question_.store(is_to_leave ? Question::kLeave : Question::kHowFar,
                             std::memory_order_release);
     if (!reader->wake_pending_.exchange(true, std::memory_order_acq_rel)) {

@@ -26,7 +26,7 @@
 #include "proxy/store/body.h"
 #include "proxy/transfer/producer.h"
 #include "proxy/transfer/response.h"
-#include "proxy/transfer/switched.h"
+#include "proxy/transfer/switched_connection.h"
 #include "proxy/transfer/transfer_home.h"
 #include "proxy/transfer/transfer_reader.h"
 
@@ -87,7 +87,7 @@ enum class Joinable : std::uint8_t {
 };
 
 // Transfers that a reader would join.
-enum class JoinWish : std::uint8_t {
+enum class JoinScope : std::uint8_t {
   kAny,
   kBeingStored,  // only what it may wait for until it is stored
 };
@@ -95,7 +95,7 @@ enum class JoinWish : std::uint8_t {
 class Transfer : public std::enable_shared_from_this<Transfer> {
  public:
   // Properties of the request that others know before its response comes.
-  struct AskedBy {
+  struct Requester {
     std::uint64_t settings = 0;     // under which it came (Runtime::number)
     std::uint64_t credentials = 0;  // RequestContext::credentials()
     net::Address client = {};
@@ -103,9 +103,9 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // `home` is that of the producer's thread, on which the transfer is made; borrowed. `key` is null
   // for transfers that nobody can join.
   Transfer(TransferHome& home, filter::Hash128 hash, std::shared_ptr<const std::string> key,
-           const AskedBy& asked_by);
+           const Requester& requester);
   Transfer(TransferHome& home, filter::Hash128 hash, std::shared_ptr<const std::string> key)
-      : Transfer(home, hash, std::move(key), AskedBy()) {}
+      : Transfer(home, hash, std::move(key), Requester()) {}
   // REQUIRES: nobody reads it, and it has no producer.
   ~Transfer();
   Transfer(const Transfer&) = delete;
@@ -114,7 +114,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   bool can_be_found() const { return key_ != nullptr; }
   bool has_key(std::string_view key) const { return key_ != nullptr && *key_ == key; }
   const filter::Hash128& hash() const { return hash_; }
-  const AskedBy& asked_by() const { return asked_by_; }
+  const Requester& requester() const { return requester_; }
 
   // Any thread. Data read after the phase was seen are those that were there when it was set.
   TransferPhase phase() const { return phase_.load(std::memory_order_acquire); }
@@ -127,7 +127,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // REQUIRES: phase kValidated.
   const Validated& validated() const { return validated_; }
   // REQUIRES: phase kSwitched, on the home's thread; once.
-  Switched take_switched() { return std::move(switched_); }
+  SwitchedConnection take_switched() { return std::move(switched_); }
   // The producer, for readers of its own home; null once it has ended, and elsewhere.
   Producer* producer_here() const;
 
@@ -139,7 +139,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // kept from byte 0; and brings, as far as is known, the variant that the reader's request
   // selects. The caller then counts for admission: before the head the transfer is stored (if it
   // may be); after it see want_store(). With kUnknownKey `names` says which key is missing.
-  JoinOutcome join(TransferReader& reader, const http::VariantKeys& own, JoinWish wish,
+  JoinOutcome join(TransferReader& reader, const http::VariantKeys& own, JoinScope scope,
                    std::string& names);
   // The reader has its place in the body (or needs none): what it has passed may be let go.
   void mark_opened(TransferReader& reader);
@@ -171,7 +171,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
                         Joinable joinable);
   void publish_validated(Validated validated);
   void publish_failure(TransferFailure failure);
-  void publish_switched(Switched switched);
+  void publish_switched(SwitchedConnection switched);
   void publish_interim(std::string_view head);
   // More of the request's body can be taken.
   void publish_upload_ready();
@@ -207,13 +207,13 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // not asked whether its client takes anything, and each that has, whether its client has taken it
   // all: they answer by themselves, from their loops. With kVerdict others waited at the last
   // question, too: who takes nothing is to leave.
-  enum class Asking : std::uint8_t { kNobody, kToKnow, kVerdict };
+  enum class ReaderProbe : std::uint8_t { kNobody, kToKnow, kVerdict };
   enum class Others : std::uint8_t {
     kBehind,  // nobody has read all
     kBusy,    // the clients of readers that have read all are still taking it
     kWait,
   };
-  Others question_behind(std::uint64_t written, Asking asking);
+  Others probe_blocking_readers(std::uint64_t written, ReaderProbe asking);
   // True if more than one reads it.
   bool is_read_by_several() const;
   // Mid-body: it ends for want of memory, which is no fault of who produces it.
@@ -228,8 +228,10 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   bool is_quiet() const { return motion_.load(std::memory_order_relaxed) == Motion::kQuiet; }
   // The producer goes no further before all read: who waits for more of the body before it begins
   // is not to wait any longer. For good; the next wake-up tells it.
-  void urge_readers() { haste_.store(Haste::kUrged, std::memory_order_release); }
-  bool are_readers_urged() const { return haste_.load(std::memory_order_acquire) == Haste::kUrged; }
+  void urge_readers() { haste_.store(ReadUrgency::kUrged, std::memory_order_release); }
+  bool are_readers_urged() const {
+    return haste_.load(std::memory_order_acquire) == ReadUrgency::kUrged;
+  }
   // The body is written to disk alone, in parts that are found by this number (LargeBody), as far
   // as they are there; 0: it is not. Any thread asks.
   void set_parts(std::uint64_t number) { parts_.store(number, std::memory_order_release); }
@@ -261,7 +263,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
 
   enum class PartsEnd : std::uint8_t { kAhead, kReached };
   // Whether readers may take their time before they begin.
-  enum class Haste : std::uint8_t { kNone, kUrged };
+  enum class ReadUrgency : std::uint8_t { kNone, kUrged };
 
   // Holds the mutex, unless the home's thread is alone with the transfer.
   class ENCORE_SCOPED_CAPABILITY Lock {
@@ -294,7 +296,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   TransferHome& home_;
   const filter::Hash128 hash_;
   const std::shared_ptr<const std::string> key_;
-  const AskedBy asked_by_;
+  const Requester requester_;
   Producer* producer_ = nullptr;  // home's thread only
   // Written by the home's thread alone, under the mutex unless it is kHome; nobody else has the
   // transfer then.
@@ -304,14 +306,14 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   store::BodyRef body_;
   TransferFailure failure_;
   Validated validated_;
-  Switched switched_;
+  SwitchedConnection switched_;
   std::optional<ExpectedVariant> expected_;  // set before others see the transfer
   std::atomic<std::uint32_t> joined_ = 0;
   std::atomic<bool> store_wanted_ = false;
   std::atomic<bool> awaitable_ = false;
   std::atomic<bool> out_of_memory_ = false;
   std::atomic<Motion> motion_ = Motion::kMoving;
-  std::atomic<Haste> haste_ = Haste::kNone;
+  std::atomic<ReadUrgency> haste_ = ReadUrgency::kNone;
   std::atomic<PartsEnd> parts_end_ = PartsEnd::kAhead;
   std::atomic<std::uint64_t> parts_ = 0;
   // Together with each reader's position: one side writes its own and reads the other's, so both

@@ -79,7 +79,7 @@ Result<void> Channel::send(const Message& message, const std::vector<int>& descr
   }
 }
 
-std::expected<Received, Channel::Nothing> Channel::receive() {
+std::expected<ReceivedMessage, Channel::Nothing> Channel::receive() {
   // One more byte than a message has shows that a packet is too long.
   std::string bytes(kMessageBytesMax + 1, '\0');
   iovec piece{bytes.data(), bytes.size()};
@@ -94,7 +94,7 @@ std::expected<Received, Channel::Nothing> Channel::receive() {
     got = ::recvmsg(socket_.get(), &head, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0) return std::unexpected(errno == EAGAIN ? Nothing::kYet : Nothing::kEver);
-  Received received{.message = {}, .descriptors = take_descriptors(head)};
+  ReceivedMessage received{.message = {}, .descriptors = take_descriptors(head)};
   if (got == 0 && received.descriptors.empty()) return std::unexpected(Nothing::kEver);
   if ((head.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return std::unexpected(Nothing::kBroken);
   bytes.resize(static_cast<std::size_t>(got));

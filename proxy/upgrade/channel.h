@@ -17,7 +17,7 @@ namespace encore::upgrade {
 // The kernel takes 253 in one packet.
 inline constexpr std::size_t kDescriptorsMax = 250;
 
-struct Received {
+struct ReceivedMessage {
   Message message;
   std::vector<net::Socket> descriptors = {};
 };
@@ -39,7 +39,7 @@ class Channel {
     kBroken,  // the peer has sent something else than messages; the channel is of no use any more
   };
   // Never waits.
-  std::expected<Received, Nothing> receive();
+  std::expected<ReceivedMessage, Nothing> receive();
   // Waits until there is something to receive, or for so long. False: the time is over.
   bool wait(Nanoseconds time) const;
 

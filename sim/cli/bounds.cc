@@ -24,7 +24,7 @@ struct Pass {
   std::vector<ReuseInterval> intervals;  // for PFOO-U alone
 };
 
-Result<void> read_intervals(const HeldTrace& trace, const BoundsWanted& wanted, Pass& pass,
+Result<void> read_intervals(const LoadedTrace& trace, const BoundsWanted& wanted, Pass& pass,
                             Monitor& monitor) {
   SpoolReader reader(trace.requests, trace.objects);
   auto part = reader.read();
@@ -74,7 +74,8 @@ Result<BoundsWanted> parse_bounds(std::string_view text) {
   return wanted;
 }
 
-Result<std::vector<Bounds>> run_bounds(const HeldTrace& trace, const std::vector<PlannedRun>& plan,
+Result<std::vector<Bounds>> run_bounds(const LoadedTrace& trace,
+                                       const std::vector<PlannedRun>& plan,
                                        const BoundsWanted& wanted, std::uint64_t first_counted,
                                        Monitor& monitor) {
   if (trace.requests.size() > ReuseFinder::kRequestsMax) {
@@ -168,7 +169,7 @@ Table bounds_table(const std::vector<Bounds>& bounds, const BoundsWanted& wanted
   return table;
 }
 
-std::vector<std::string> bounds_notes(const HeldTrace& trace, const BoundsWanted& wanted) {
+std::vector<std::string> bounds_notes(const LoadedTrace& trace, const BoundsWanted& wanted) {
   std::vector<std::string> notes;
   if (wanted.lower) {
     notes.emplace_back("PFOO-L: no policy has a lower miss ratio, whatever it knows or admits.");

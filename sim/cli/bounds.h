@@ -34,12 +34,13 @@ struct Bounds {
 // Two rows (objects, bytes) for each size of the plan, which differs in nothing else that matters
 // here. One size after the other, each by a pass over the trace; PFOO-U holds up to 36 bytes a
 // request meanwhile. Errors: the spool's, a trace that is too long. REQUIRES: it is no sample.
-Result<std::vector<Bounds>> run_bounds(const HeldTrace& trace, const std::vector<PlannedRun>& plan,
+Result<std::vector<Bounds>> run_bounds(const LoadedTrace& trace,
+                                       const std::vector<PlannedRun>& plan,
                                        const BoundsWanted& wanted, std::uint64_t first_counted,
                                        Monitor& monitor);
 
 Table bounds_table(const std::vector<Bounds>& bounds, const BoundsWanted& wanted);
 // Notes below the table: the bounds that the figures are.
-std::vector<std::string> bounds_notes(const HeldTrace& trace, const BoundsWanted& wanted);
+std::vector<std::string> bounds_notes(const LoadedTrace& trace, const BoundsWanted& wanted);
 
 }  // namespace encore::sim

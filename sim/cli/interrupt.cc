@@ -69,7 +69,7 @@ Interrupt::~Interrupt() {
   asked = nullptr;
 }
 
-void Interrupt::set_last_words(LastWords words) {
+void Interrupt::set_final_output(FinalOutput words) {
   const MutexLock lock(mutex_);
   words_ = std::move(words);
 }

@@ -18,7 +18,7 @@ namespace encore::sim {
 inline constexpr int kExitInterrupted = 130;
 
 // The texts that are written if the work is abandoned.
-struct LastWords {
+struct FinalOutput {
   std::string out;        // to standard output
   std::string err;        // to standard error
   std::string file_path;  // "": no file
@@ -39,7 +39,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  void set_last_words(LastWords words);
+  void set_final_output(FinalOutput words);
   // The report is being written: that takes no time, or waits for a reader.
   void writing();
 
@@ -50,7 +50,7 @@ class Interrupt {
 
   Monitor& monitor_;
   Mutex mutex_;
-  LastWords words_ ENCORE_GUARDED_BY(mutex_);
+  FinalOutput words_ ENCORE_GUARDED_BY(mutex_);
   std::atomic<bool> ended_{false};
   std::atomic<MonotonicTime> writing_since_{MonotonicTime{}};  // none: not yet
   std::thread watcher_;

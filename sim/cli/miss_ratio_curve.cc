@@ -12,7 +12,7 @@ namespace {
 
 // True if stack distances say what a replay would, see LruCurve. In a sample they are the better
 // estimate for objects above the miniature's size too.
-bool by_stack_distances(const HeldTrace& trace, const cache::KernelOptions& kernel) {
+bool by_stack_distances(const LoadedTrace& trace, const cache::KernelOptions& kernel) {
   if (kernel.eviction != cache::EvictionPolicy::kLru ||
       kernel.admission.policy != cache::AdmissionPolicy::kAlways || kernel.shards != 1 ||
       kernel.max_object_bytes != 0 || trace.with_ttl != 0) {
@@ -23,7 +23,7 @@ bool by_stack_distances(const HeldTrace& trace, const cache::KernelOptions& kern
                                      kernel.capacity_bytes >= std::max<std::uint64_t>(1, largest));
 }
 
-Result<void> run_stack(const HeldTrace& trace, std::vector<CurvePoint*> points,
+Result<void> run_stack(const LoadedTrace& trace, std::vector<CurvePoint*> points,
                        const RunOptions& options, Monitor& monitor) {
   std::ranges::sort(points, {}, [](const CurvePoint* p) { return p->kernel.capacity_bytes; });
   LruCurveOptions curve{.cache_bytes = {},
@@ -39,7 +39,7 @@ Result<void> run_stack(const HeldTrace& trace, std::vector<CurvePoint*> points,
   if (!runs) {
     return std::unexpected(runs.error());
   }
-  const HeldTrace::WarmedUp warmed_up = trace.after(options.warmup_requests);
+  const LoadedTrace::WarmedUp warmed_up = trace.after(options.warmup_requests);
   monitor.begin("stack distances", trace.requests.size());
   const auto fed = feed_trace(trace, warmed_up.sample_requests, *runs, monitor);
   if (!fed) {
@@ -64,7 +64,7 @@ Result<void> run_stack(const HeldTrace& trace, std::vector<CurvePoint*> points,
 
 }  // namespace
 
-Result<std::vector<CurvePoint>> run_curves(const HeldTrace& trace,
+Result<std::vector<CurvePoint>> run_curves(const LoadedTrace& trace,
                                            const std::vector<PlannedRun>& plan,
                                            const RunOptions& options, Monitor& monitor) {
   if (auto fits = check_largest(trace.objects.largest_bytes(), plan, trace.footprint_bytes());

@@ -19,7 +19,7 @@ struct CurvePoint {
 };
 
 // The points in the order of the plan. Errors: as run_held().
-Result<std::vector<CurvePoint>> run_curves(const HeldTrace& trace,
+Result<std::vector<CurvePoint>> run_curves(const LoadedTrace& trace,
                                            const std::vector<PlannedRun>& plan,
                                            const RunOptions& options, Monitor& monitor);
 

@@ -22,7 +22,7 @@ namespace encore::sim {
 
 namespace {
 
-Voice voice_of(const Streams& streams) { return {"encore-sim", streams.out, streams.err}; }
+ProgramOutput output_of(const Streams& streams) { return {"encore-sim", streams.out, streams.err}; }
 
 // Options of every command.
 struct CommonOptions {
@@ -122,9 +122,9 @@ int write_report(const Outcome& outcome, const CommonOptions& common, const Stre
       }
     }
   }
-  const int exit_code = check_written(voice_of(streams), interrupted ? kExitInterrupted
-                                                         : outcome.verdict == Verdict::kGood ? 0
-                                                                                             : 1);
+  const int exit_code = check_written(output_of(streams), interrupted ? kExitInterrupted
+                                                          : outcome.verdict == Verdict::kGood ? 0
+                                                                                              : 1);
   if (exit_code != kExitTrouble && common.json.empty() && !common.no_timing) {
     streams.err << machine_text(outcome.report) << "\n";
   }
@@ -132,7 +132,7 @@ int write_report(const Outcome& outcome, const CommonOptions& common, const Stre
 }
 
 // The texts if the work does not notice the interrupt: that there is no result.
-LastWords last_words(const std::string& command, const CommonOptions& common) {
+FinalOutput final_output(const std::string& command, const CommonOptions& common) {
   const std::string nothing = "interrupted in work that cannot be stopped: no results";
   Report report;
   report.command = command;
@@ -167,7 +167,7 @@ int run_command(Command& command, const Arguments& arguments, const CommonOption
     return kExitTrouble;
   }
   if (interrupt != nullptr) {
-    interrupt->set_last_words(last_words(command.name(), common));
+    interrupt->set_final_output(final_output(command.name(), common));
   }
   const MonotonicTime started = monotonic_now();
   Result<Outcome> outcome = [&] {
@@ -252,8 +252,8 @@ int run_program(std::vector<std::string> arguments, const Streams& streams, Moni
   }
   std::vector<const CLI::App*> apps;
   std::ranges::transform(entries, std::back_inserter(apps), &Entry::app);
-  const Voice voice = voice_of(streams);
-  if (const auto over = parse_command_line(root, apps, std::move(arguments), voice)) {
+  const ProgramOutput output = output_of(streams);
+  if (const auto over = parse_command_line(root, apps, std::move(arguments), output)) {
     return *over;
   }
   for (Entry& entry : entries) {

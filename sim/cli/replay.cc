@@ -226,7 +226,7 @@ class ReplayCommand final : public Command {
     const bool know_future = std::ranges::any_of(planned, [](const PlannedKernel& kernel) {
       return kernel.options.eviction == cache::EvictionPolicy::kBelady;
     });
-    auto trace = hold_trace(
+    auto trace = load_trace(
         reader, {.know_future = know_future, .sample = sample_, .object_size = object_size_},
         monitor);
     if (!trace) {

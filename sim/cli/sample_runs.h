@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "sim/cli/held_trace.h"
+#include "sim/cli/loaded_trace.h"
 
 namespace encore::sim {
 
@@ -41,7 +41,7 @@ Result<SampleRuns<Run>> make_sample_runs(double rate, Make make) {
 // All that the trace holds, or what is read before an interrupt. The first `warmup_requests` of it
 // do not count. Returns whether it was all. Errors: the spool's.
 template <typename Run>
-Result<bool> feed_trace(const HeldTrace& trace, std::uint64_t warmup_requests,
+Result<bool> feed_trace(const LoadedTrace& trace, std::uint64_t warmup_requests,
                         SampleRuns<Run>& runs, Monitor& monitor) {
   std::vector<std::vector<ReplayRequest>> of_part(runs.parts.size());
   const auto feed = [&](std::span<const ReplayRequest> requests) {

@@ -118,7 +118,7 @@ Result<void> check_intervals(const std::vector<PlannedRun>& plan, std::uint64_t 
 }
 
 // The entries of all caches, which stay until the last run is through.
-Result<void> check_entries(const HeldTrace& trace, const std::vector<PlannedRun>& plan) {
+Result<void> check_entries(const LoadedTrace& trace, const std::vector<PlannedRun>& plan) {
   constexpr double kEntryBytes = 56;
   const auto footprint = static_cast<double>(trace.footprint_bytes());
   const auto objects = static_cast<double>(trace.objects.objects());
@@ -134,7 +134,7 @@ Result<void> check_entries(const HeldTrace& trace, const std::vector<PlannedRun>
 }
 
 // One planned run over the whole trace, or over what is read before an interrupt.
-Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
+Result<FinishedRun> run_one(const LoadedTrace& trace, const PlannedRun& planned,
                             const RunOptions& options, Monitor& monitor) {
   const double rate = trace.sample.rate();
   FinishedRun finished{
@@ -144,7 +144,7 @@ Result<FinishedRun> run_one(const HeldTrace& trace, const PlannedRun& planned,
     finished.complete = false;
     return finished;
   }
-  const HeldTrace::WarmedUp warmed_up = trace.after(options.warmup_requests);
+  const LoadedTrace::WarmedUp warmed_up = trace.after(options.warmup_requests);
   PlannedRun informed = planned;
   informed.options.first_counted = warmed_up.sample_requests;
   auto runs = make_sample_runs<ReplayRun>(rate, [&](double part) {
@@ -224,7 +224,7 @@ std::uint64_t capacity_of(const PlannedRun& planned, std::uint64_t footprint_byt
              : planned.options.kernel.capacity_bytes;
 }
 
-Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace,
+Result<std::vector<FinishedRun>> run_held(const LoadedTrace& trace,
                                           const std::vector<PlannedRun>& plan,
                                           const RunOptions& options, Monitor& monitor,
                                           const char* phase) {

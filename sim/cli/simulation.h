@@ -10,7 +10,7 @@
 
 #include "base/cli/monitor.h"
 #include "base/error.h"
-#include "sim/cli/held_trace.h"
+#include "sim/cli/loaded_trace.h"
 #include "sim/replay/replay_run.h"
 #include "sim/replay/sample_estimate.h"
 #include "sim/trace/trace_reader.h"
@@ -49,7 +49,7 @@ struct RunOptions {
 // order of the plan. `phase` is a literal, for the monitor. Errors: the kernels', the spool's. An
 // interrupt ends the runs early: each says by its counts how far it came, and has no `run` where
 // that is nowhere.
-Result<std::vector<FinishedRun>> run_held(const HeldTrace& trace,
+Result<std::vector<FinishedRun>> run_held(const LoadedTrace& trace,
                                           const std::vector<PlannedRun>& plan,
                                           const RunOptions& options, Monitor& monitor,
                                           const char* phase = "simulating");

@@ -87,7 +87,7 @@ class TuneCommand final : public Command {
       return std::unexpected(reader.error());
     }
     const auto trace =
-        hold_trace(**reader, {.sample = {}, .object_size = object_size_}, context.monitor);
+        load_trace(**reader, {.sample = {}, .object_size = object_size_}, context.monitor);
     if (!trace) {
       return std::unexpected(trace.error());
     }
@@ -134,7 +134,7 @@ class TuneCommand final : public Command {
     return {};
   }
 
-  Result<std::vector<Measured>> measure(const HeldTrace& trace, std::vector<Measured> wanted,
+  Result<std::vector<Measured>> measure(const LoadedTrace& trace, std::vector<Measured> wanted,
                                         Monitor& monitor, const char* phase) const {
     std::vector<PlannedRun> plan;
     for (const Measured& one : wanted) {
@@ -205,7 +205,7 @@ class TuneCommand final : public Command {
     return planned;
   }
 
-  Result<Outcome> study(const TraceReader& reader, const HeldTrace& trace, Monitor& monitor) {
+  Result<Outcome> study(const TraceReader& reader, const LoadedTrace& trace, Monitor& monitor) {
     if (auto fine = TraceArguments::check_counted(reader); !fine) {
       return std::unexpected(fine.error());
     }
@@ -218,7 +218,7 @@ class TuneCommand final : public Command {
   }
 
   // Probation at each write cost, compared with storing all and second-hit.
-  Result<Outcome> compare_on_disk(const HeldTrace& trace, Monitor& monitor) const {
+  Result<Outcome> compare_on_disk(const LoadedTrace& trace, Monitor& monitor) const {
     const std::uint64_t keys = cache::planned_keys(disk_.bytes());
     std::vector<Measured> wanted = {
         {.policy = AdmissionPolicy::kAlways},
@@ -292,7 +292,7 @@ class TuneCommand final : public Command {
     return table;
   }
 
-  Result<Outcome> compare(const HeldTrace& trace, Monitor& monitor) const {
+  Result<Outcome> compare(const LoadedTrace& trace, Monitor& monitor) const {
     // First by window, together with the exact rule.
     std::vector<Measured> wanted = {{.policy = AdmissionPolicy::kAlways}};
     const std::uint64_t most = std::max(2 * trace.objects.objects(), kWindowMin);
@@ -383,7 +383,7 @@ class TuneCommand final : public Command {
     return outcome;
   }
 
-  Outcome make_report(const HeldTrace& trace, const Measured& always,
+  Outcome make_report(const LoadedTrace& trace, const Measured& always,
                       const std::vector<Measured>& windows,
                       const std::vector<Measured>& fprs) const {
     const Measured chosen = choose(fprs);

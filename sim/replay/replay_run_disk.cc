@@ -92,7 +92,7 @@ void ReplayRun::reclaim() {
     cache::DiskReclaim step;
     do {
       step = kernel_->reclaim_disk(disk, {}, now_);
-      for (const cache::DiskMove& move : step.moves) {
+      for (const cache::DiskRelocation& move : step.moves) {
         space_.moved(move.from, move.to);
       }
       if (step.state == cache::DiskReclaim::State::kDone) {
@@ -102,7 +102,7 @@ void ReplayRun::reclaim() {
       if (counts) {
         counts_.disk_objects_dropped += step.dropped - step.parts_dropped;
         counts_.disk_parts_dropped += step.parts_dropped;
-        for (const cache::DiskMove& move : step.moves) {
+        for (const cache::DiskRelocation& move : step.moves) {
           counts_.disk_bytes_moved += move.to.bytes;
         }
       }

@@ -5,7 +5,7 @@
 
 namespace encore::sim {
 
-MotherOfAll::MotherOfAll(std::uint32_t seed) {
+MotherOfAllRng::MotherOfAllRng(std::uint32_t seed) {
   // The published seeding, constants and the 19 dropped outputs included.
   std::uint32_t s = seed;
   const auto step = [&s] { return s = s * 29943829U - 1U; };
@@ -18,7 +18,7 @@ MotherOfAll::MotherOfAll(std::uint32_t seed) {
   }
 }
 
-std::uint32_t MotherOfAll::next() {
+std::uint32_t MotherOfAllRng::next() {
   const std::uint64_t sum =
       2111111111ULL * x_[3] + 1492ULL * x_[2] + 1776ULL * x_[1] + 5115ULL * x_[0] + carry_;
   x_ = {static_cast<std::uint32_t>(sum), x_[0], x_[1], x_[2]};
@@ -62,7 +62,7 @@ std::unique_ptr<RandomWords> make_random_words(Generator generator, std::uint64_
   if (generator == Generator::kXoshiro) {
     return std::make_unique<Xoshiro>(seed);
   }
-  return std::make_unique<MotherOfAll>(static_cast<std::uint32_t>(seed));
+  return std::make_unique<MotherOfAllRng>(static_cast<std::uint32_t>(seed));
 }
 
 }  // namespace encore::sim

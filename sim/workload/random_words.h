@@ -19,9 +19,9 @@ class RandomWords {
 
 // Agner Fog's Mother-of-All, 32 bit: a multiply-with-carry generator over the last four words, as
 // J. Plank's CS494 block experiment uses it, with that program's seeding.
-class MotherOfAll final : public RandomWords {
+class MotherOfAllRng final : public RandomWords {
  public:
-  explicit MotherOfAll(std::uint32_t seed);
+  explicit MotherOfAllRng(std::uint32_t seed);
   std::uint32_t next() override;
 
  private:

@@ -16,11 +16,12 @@ bool shows(const std::string& report, std::string_view text) {
 
 TEST_CASE("a check that fails says where, what, and what the thread was doing", "[base]") {
   const std::string report = report_of([] {
-    const Doing whole{.who = "a worker", .step = "serving", .client_port = 53122};
+    const ThreadActivity whole{.who = "a worker", .step = "serving", .client_port = 53122};
     const PanicNote outer(whole);
-    Doing doing{.step = "lookup", .request = "GET /a/b", .key = "f http://example.com/a/b"};
-    const PanicNote inner(doing);
-    doing.step = "waiting for the origin";
+    ThreadActivity activity{
+        .step = "lookup", .request = "GET /a/b", .key = "f http://example.com/a/b"};
+    const PanicNote inner(activity);
+    activity.step = "waiting for the origin";
     ENCORE_CHECK(1 + 1 == 3, "sums are right");
   });
   CHECK(shows(report, "check_test.cc:"));
@@ -33,11 +34,11 @@ TEST_CASE("a check that fails says where, what, and what the thread was doing", 
 
 TEST_CASE("a report shows no query, no credentials, no field and no control character", "[base]") {
   const std::string report = report_of([] {
-    const Doing doing{
+    const ThreadActivity activity{
         .step = "lookup",
         .request = "GET http://anna:pass@example.com/a?token=hidden HTTP/1.1\r\nCookie: id=hidden",
         .key = "f http://example.com/b\r\nAuthorization: Basic hidden"};
-    const PanicNote note(doing);
+    const PanicNote note(activity);
     ENCORE_CHECK(false, "never");
   });
   CHECK(shows(report, "\n    request: GET http://...@example.com/a?...\n"));
@@ -50,9 +51,9 @@ TEST_CASE("a report shows no query, no credentials, no field and no control char
 
 TEST_CASE("what a thread has finished is not in its report", "[base]") {
   const std::string report = report_of([] {
-    const Doing doing{.step = "lookup", .request = "GET /finished", .key = {}};
+    const ThreadActivity activity{.step = "lookup", .request = "GET /finished", .key = {}};
     {
-      const PanicNote note(doing);
+      const PanicNote note(activity);
     }
     ENCORE_CHECK(false, "never");
   });

@@ -124,7 +124,7 @@ class Bench {
 
   void write_records(const char* name, std::uint64_t body_bytes) {
     // A ring of its own, each time from the first segment on.
-    SegmentWriter::Found found;
+    SegmentWriter::FoundState found;
     found.version_max = version_;
     found.sequences = {sequence_};
     SegmentWriter writer(*file_, superblock_, found);

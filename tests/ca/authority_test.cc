@@ -118,8 +118,8 @@ TEST_CASE("A renewed certificate is good for what the old one has signed", "[ca]
 }
 
 TEST_CASE("What is no authority is refused", "[ca]") {
-  const MadeAuthority made = made_for({"a.example"});
-  const MadeAuthority other = made_for({"a.example"});
+  const CreatedCa made = made_for({"a.example"});
+  const CreatedCa other = made_for({"a.example"});
   CHECK(why(Authority::parse("", made.key)) == "contains no PEM certificate");
   CHECK(why(Authority::parse(made.key, made.key)) == "contains no PEM certificate");
   CHECK(why(Authority::parse(made.certificate, other.key)) == "does not match the certificate");
@@ -147,7 +147,7 @@ TEST_CASE("What is no authority is refused", "[ca]") {
 // An authority for a.example as files.
 struct AuthorityFiles {
   AuthorityFiles() {
-    const MadeAuthority made = made_for({"a.example"});
+    const CreatedCa made = made_for({"a.example"});
     write_text(certificate, made.certificate);
     write_text(key, made.key);
   }

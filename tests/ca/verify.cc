@@ -34,14 +34,14 @@ std::string signed_with(const Authority& authority, WallTime now, auto&& add_nam
 
 }  // namespace
 
-MadeAuthority made_for(const std::vector<std::string>& hosts, std::chrono::days life) {
+CreatedCa made_for(const std::vector<std::string>& hosts, std::chrono::days life) {
   auto made = make_authority(
       {.name = "test", .hosts = hosts, .any_host = hosts.empty(), .now = kNow, .life = life});
   REQUIRE(made.has_value());
   return std::move(*made);
 }
 
-Authority parsed(const MadeAuthority& made) {
+Authority parsed(const CreatedCa& made) {
   auto authority = Authority::parse(made.certificate, made.key);
   REQUIRE(authority.has_value());
   return std::move(*authority);

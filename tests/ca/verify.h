@@ -6,7 +6,7 @@
 
 #include "base/time.h"
 #include "proxy/ca/authority.h"
-#include "proxy/ca/leaf_mint.h"
+#include "proxy/ca/leaf_issuer.h"
 #include "proxy/ca/making.h"
 
 namespace encore::ca {
@@ -14,9 +14,9 @@ namespace encore::ca {
 inline constexpr WallTime kNow{std::chrono::seconds(1'800'000'000)};
 
 // An authority for these hosts; none: for all.
-MadeAuthority made_for(const std::vector<std::string>& hosts,
-                       std::chrono::days life = std::chrono::days(3650));
-Authority parsed(const MadeAuthority& made);
+CreatedCa made_for(const std::vector<std::string>& hosts,
+                   std::chrono::days life = std::chrono::days(3650));
+Authority parsed(const CreatedCa& made);
 
 // "ok", or why not, of a certificate (DER) for `host` at that time, where `root` alone is trusted.
 std::string verdict(const std::string& leaf, const Authority& root, const std::string& host,

@@ -78,7 +78,7 @@ struct Versions {
 };
 
 // A response of one version is overtaken when the next one has begun.
-class VersionOvertaken final : public Overtaking {
+class VersionOvertaken final : public InvalidationCheck {
  public:
   VersionOvertaken(const Versions& versions, std::uint64_t of) : versions_(versions), of_(of) {}
   bool is_overtaken() const override { return versions_.present > of_; }
@@ -92,9 +92,10 @@ class VersionOvertaken final : public Overtaking {
 void store_versions(Kernel& kernel, const Versions& versions, int times) {
   for (int i = 0; i < times; ++i) {
     const std::uint64_t version = versions.present;
-    const VersionOvertaken overtaking(versions, version);
+    const VersionOvertaken invalidation_check(versions, version);
     std::this_thread::yield();
-    const Stored stored{.charge_bytes = 10, .payload = version, .overtaking = &overtaking};
+    const Stored stored{
+        .charge_bytes = 10, .payload = version, .invalidation_check = &invalidation_check};
     if (i % 2 == 0 || kernel.freshen(key(1), stored, at(0)) != FreshenOutcome::kFreshened) {
       kernel.commit(key(1), stored, 0, at(0));
     }

@@ -68,7 +68,7 @@ bool Driver::is_safe(const Named& name) const {
   // A copy that is not written yet has its original, which is not told of here.
   return ours != model_.on_disk.end() && ours->second.written &&
          platter_.holds(ours->second.place) &&
-         !platter_.is_buried(platter_.at(ours->second.place)) &&
+         !platter_.has_tombstone(platter_.at(ours->second.place)) &&
          is_useful(platter_.at(ours->second.place).line);
 }
 
@@ -262,7 +262,7 @@ bool Driver::commit(const Named& name) {
   truth_[name] = ++commits_;
   seen.outcomes.insert(decision.outcome);
   seen.tombstones += decision.tombstone ? 1U : 0U;
-  platter_.bury(name.first, name.second, decision.tombstone);
+  platter_.add_tombstone(name.first, name.second, decision.tombstone);
   return places(name, stored, decision);
 }
 
@@ -289,7 +289,7 @@ bool Driver::commit_alone(const Named& name) {
   std::erase_if(model_.fifo_of(name.first), [&](const auto& e) { return e.name == name; });
   ++commits_;
   truth_.erase(name);
-  platter_.bury(name.first, name.second, decision.tombstone);
+  platter_.add_tombstone(name.first, name.second, decision.tombstone);
   if (!places(name, stored, decision)) {
     return false;
   }
@@ -434,11 +434,11 @@ bool Driver::freshen(const Named& name) {
 // ------------------------------------------------------------------------------------------
 
 bool Driver::place_part(const Named& name) {
-  const PartWish wish{.bytes = 1 + random_() % (random_() % 8 == 0 ? 70'000 : 5000),
-                      .queue_full = random_() % 12 == 0,
-                      .useless_from = random_() % 4 == 0
-                                          ? now_ + std::chrono::seconds(random_() % 120)
-                                          : MonotonicTime::max()};
+  const PartRequest wish{.bytes = 1 + random_() % (random_() % 8 == 0 ? 70'000 : 5000),
+                         .queue_full = random_() % 12 == 0,
+                         .useless_from = random_() % 4 == 0
+                                             ? now_ + std::chrono::seconds(random_() % 120)
+                                             : MonotonicTime::max()};
   const DiskDecision decision = kernel_->place_part(key_of(name.first), wish, now_);
   model_.make_room_for(name.first, kDiskEntryBytes);
   if (model_.on_disk.contains(name)) {

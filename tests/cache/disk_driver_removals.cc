@@ -47,7 +47,7 @@ bool Driver::invalidate(std::uint64_t id) {
   }
   DiskTombstone tombstone;
   const bool same = kernel_->invalidate(key(id), now_, &tombstone) == gone.size();
-  platter_.bury(id, std::nullopt, tombstone);
+  platter_.add_tombstone(id, std::nullopt, tombstone);
   return same;
 }
 
@@ -56,7 +56,7 @@ bool Driver::remove(const Named& name) {
   forget(name);
   DiskTombstone tombstone;
   const bool same = kernel_->remove(key(name.first), name.second, now_, &tombstone) == there;
-  platter_.bury(name.first, name.second, tombstone);
+  platter_.add_tombstone(name.first, name.second, tombstone);
   return same;
 }
 
@@ -90,7 +90,7 @@ bool Driver::mark_stale(std::uint64_t id) {
   }
   DiskTombstone tombstone;
   const bool same = kernel_->mark_stale(key(id), now_, &tombstone) == there;
-  platter_.bury(id, std::nullopt, tombstone);
+  platter_.add_tombstone(id, std::nullopt, tombstone);
   return same;
 }
 
@@ -128,7 +128,7 @@ bool Driver::lose() {
   const auto [name, record] = *entry;
   model_.drop_on_disk(name);
   const DiskTombstone tombstone = kernel_->lost(key_of(name.first), record.place, now_);
-  platter_.bury(name.first, name.second, tombstone);
+  platter_.add_tombstone(name.first, name.second, tombstone);
   return static_cast<bool>(tombstone) != is_part(name) &&
          !kernel_->lost(key_of(name.first), record.place, now_);
 }

@@ -27,7 +27,7 @@ bool Driver::finish(const Platter::Record& record, bool done) {
   const DiskTombstone tombstone =
       kernel_->written(key_of(record.name.first), record.line.place,
                        done ? Kernel::Write::kDone : Kernel::Write::kFailed, now_);
-  platter_.bury(record.name.first, record.name.second, tombstone);
+  platter_.add_tombstone(record.name.first, record.name.second, tombstone);
   return static_cast<bool>(tombstone) == (is_there && !done && !is_part(record.name));
 }
 
@@ -57,7 +57,7 @@ bool Driver::reclaim() {
 }
 
 bool Driver::moves(const DiskReclaim& step, const std::vector<DiskPlace>& being_read) {
-  for (const DiskMove& move : step.moves) {
+  for (const DiskRelocation& move : step.moves) {
     const auto entry = std::ranges::find_if(
         model_.on_disk, [&](const auto& e) { return e.second.place == move.from; });
     if (entry == model_.on_disk.end() || move.from.segment != step.segment) {
@@ -77,7 +77,7 @@ bool Driver::moves(const DiskReclaim& step, const std::vector<DiskPlace>& being_
     moved_[move.from.disk] += move.from.bytes;
     ++seen.moves;
     seen.parts_moved += is_part(entry->first) ? 1U : 0U;
-    model_.logs[move.from.disk].died(move.from);
+    model_.logs[move.from.disk].mark_dead(move.from);
     entry->second.place = move.to;
     entry->second.visited = false;
     platter_.open(move.turn);
@@ -104,16 +104,16 @@ bool Driver::finds_no_place(std::uint16_t disk, const DiskPlace& place) const {
 
 bool Driver::drop(const Named& name, const DiskReclaim& step) {
   const DiskModel::OnDisk& record = model_.on_disk.at(name);
-  const bool is_buried = std::ranges::find(step.buried, record.place) != step.buried.end();
-  if (is_buried) {
-    platter_.bury(name.first, name.second, step.tombstone);
+  const bool has_tombstone = std::ranges::find(step.buried, record.place) != step.buried.end();
+  if (has_tombstone) {
+    platter_.add_tombstone(name.first, name.second, step.tombstone);
   }
   // With names it takes more of the footer.
   const bool is_worth = record.written && is_warm(name, record) && platter_.holds(record.place) &&
                         platter_.at(record.place).line.names == 0;
   const bool had_to = !is_worth || finds_no_place(record.place.disk, record.place);
   seen.parts_dropped += is_part(name) ? 1U : 0U;
-  return had_to && !(is_buried && is_part(name));
+  return had_to && !(has_tombstone && is_part(name));
 }
 
 bool Driver::drops(std::uint16_t disk, const DiskReclaim& step) {

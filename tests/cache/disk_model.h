@@ -67,13 +67,14 @@ class Platter {
     return segment != segments_.end() && segment->second.records.contains(place.unit);
   }
   void erase_header(std::uint16_t disk, std::uint32_t segment) { segments_.erase({disk, segment}); }
-  void bury(std::uint64_t id, std::optional<std::uint32_t> variant, DiskTombstone tombstone) {
+  void add_tombstone(std::uint64_t id, std::optional<std::uint32_t> variant,
+                     DiskTombstone tombstone) {
     if (tombstone) {
       tombstones_.push_back({id, variant, tombstone.version});
     }
   }
   void rule(DiskVersion version, std::uint64_t rest) { rules_.push_back({version, rest}); }
-  bool is_buried(const Record& record) const {
+  bool has_tombstone(const Record& record) const {
     const bool is_ruled_out = std::ranges::any_of(rules_, [&](const Rule& rule) {
       return rule.version > record.version && rule.rest == record.name.first % kRuleModulus;
     });
@@ -125,7 +126,7 @@ class Platter {
             MonotonicTime now) const {
     std::vector<DiskRecord> lines;
     for (const auto& [unit, record] : records) {
-      if (!is_buried(record) && !refused.contains(record.name)) {
+      if (!has_tombstone(record) && !refused.contains(record.name)) {
         lines.push_back(record.line);
       }
     }
@@ -237,7 +238,7 @@ class DiskModel {
   }
   void drop_on_disk(const Named& name) {
     const DiskPlace place = on_disk.at(name).place;
-    logs[place.disk].died(place);
+    logs[place.disk].mark_dead(place);
     on_disk.erase(name);
   }
 

@@ -129,7 +129,7 @@ TEST_CASE("A part is refused as an object would be, and what there was of it goe
           "[cache][disk]") {
   KernelOptions options = one_disk();
   const auto kernel = make_kernel(options);
-  const auto refused = [&](const PartWish& wish) {
+  const auto refused = [&](const PartRequest& wish) {
     put_part(*kernel, 0, 100);
     const DiskOutcome outcome = kernel->place_part(part(0), wish, at(10)).outcome;
     CHECK(kernel->statistics().disk.parts == 0);

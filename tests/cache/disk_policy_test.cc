@@ -23,7 +23,7 @@ DiskObject object(std::uint32_t visits, std::uint64_t bytes = 100) {
 TEST_CASE("Without probation fresh objects move that were requested, in one round",
           "[cache][disk]") {
   const DiskPolicy& policy = disk_policy_for(false);
-  MoveChoice room(kRoom, 1);
+  ReinsertBudget room(kRoom, 1);
   CHECK_FALSE(policy.compares());
   CHECK(policy.move(object(1), at(9), room) == 0U);
   CHECK_FALSE(policy.move(object(1), at(10), room));
@@ -41,7 +41,7 @@ TEST_CASE("Without probation fresh objects move that were requested, in one roun
 TEST_CASE("Without probation a shard moves as much as its share and what is left before it",
           "[cache][disk]") {
   const DiskPolicy& policy = disk_policy_for(false);
-  MoveChoice room(kRoom, 4);
+  ReinsertBudget room(kRoom, 4);
   CHECK(policy.move(object(1, 250), at(0), room));
   room.moved(250);
   CHECK_FALSE(policy.move(object(1), at(0), room));
@@ -56,7 +56,7 @@ TEST_CASE("Without probation a shard moves as much as its share and what is left
 TEST_CASE("Probation moves what has two visits and can be validated, the most visited first",
           "[cache][disk]") {
   const DiskPolicy& policy = disk_policy_for(true);
-  MoveChoice room(kRoom, 1);
+  ReinsertBudget room(kRoom, 1);
   CHECK(policy.compares());
   for (const std::uint32_t visits : {1U, 2U, 3U, 7U})
     policy.count(object(visits, 400), at(15), room);
@@ -72,7 +72,7 @@ TEST_CASE("Probation moves what has two visits and can be validated, the most vi
 TEST_CASE("With probation as well what is being read moves, and takes its room first",
           "[cache][disk]") {
   const DiskPolicy& policy = disk_policy_for(true);
-  MoveChoice room(kRoom, 1);
+  ReinsertBudget room(kRoom, 1);
   room.end_count();
   DiskObject part = object(0, 950);
   part.part = true;

@@ -84,9 +84,9 @@ inline Outcome replay(const std::string& bytes, const filter::Seed& identity,
 }
 
 // Now and then, whenever it is asked.
-class OvertakenAtRandom final : public Overtaking {
+class InvalidatedAtRandom final : public InvalidationCheck {
  public:
-  explicit OvertakenAtRandom(std::uint64_t seed) : random_(seed) {}
+  explicit InvalidatedAtRandom(std::uint64_t seed) : random_(seed) {}
   bool is_overtaken() const override { return random_() % 32 == 0; }
 
  private:
@@ -97,7 +97,7 @@ class OvertakenAtRandom final : public Overtaking {
 class Worker {
  public:
   Worker(Kernel& kernel, std::uint64_t seed)
-      : kernel_(kernel), random_(seed), overtaking_(seed + 1) {}
+      : kernel_(kernel), random_(seed), invalidation_check_(seed + 1) {}
 
   void run(int requests) {
     for (int i = 0; i < requests; ++i) {
@@ -128,7 +128,7 @@ class Worker {
                   .fresh_until = now_ + std::chrono::seconds(random_() % 20),
                   .keep_until = now_ + std::chrono::seconds(random_() % 60),
                   .payload = payload_of(key, variant),
-                  .overtaking = &overtaking_};
+                  .invalidation_check = &invalidation_check_};
     if (kernel_.disks() != 0) {
       on_disk(stored);
     }
@@ -288,7 +288,7 @@ class Worker {
 
   Kernel& kernel_;
   std::mt19937_64 random_;
-  OvertakenAtRandom overtaking_;
+  InvalidatedAtRandom invalidation_check_;
   MonotonicTime now_ = at(1);
 };
 

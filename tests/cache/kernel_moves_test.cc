@@ -100,7 +100,7 @@ class Compared {
         }
         wanted = moves_of(all, shards_);
       }
-      for (const DiskMove& move : step.moves) {
+      for (const DiskRelocation& move : step.moves) {
         const auto found = std::ranges::find(all, move.from, &Lies::place);
         REQUIRE(found != all.end());
         moves.insert(found->id);

@@ -57,7 +57,7 @@ class Model {
     return did;
   }
   void purge(std::uint64_t id) {
-    std::erase_if(waiting_, [&](const Waits& each) { return each.asked.id == id; });
+    std::erase_if(waiting_, [&](const WaitingTotals& each) { return each.asked.id == id; });
     std::erase_if(copies_, [&](const Asked& each) { return each.id == id; });
     disk.erase(id);
     std::erase_if(lines_, [&](const Asked& each) { return each.id == id; });
@@ -65,13 +65,13 @@ class Model {
   bool knows(std::uint64_t id) const { return newer_.contains(id) || older_.contains(id); }
   std::uint64_t waiting_bytes() const {
     std::uint64_t bytes = 0;
-    for (const Waits& each : waiting_) bytes += each.only_key ? 0 : each.asked.bytes;
+    for (const WaitingTotals& each : waiting_) bytes += each.only_key ? 0 : each.asked.bytes;
     return bytes;
   }
   std::uint64_t objects_waiting() const { return waiting_.size() - keys_waiting(); }
   std::uint64_t keys_waiting() const {
     return static_cast<std::uint64_t>(
-        std::ranges::count_if(waiting_, [](const Waits& each) { return each.only_key; }));
+        std::ranges::count_if(waiting_, [](const WaitingTotals& each) { return each.only_key; }));
   }
   std::uint64_t used() const {
     std::uint64_t bytes = waiting_bytes() + kDiskEntryBytes * disk.size();
@@ -83,13 +83,13 @@ class Model {
   std::set<std::uint64_t> disk;
 
  private:
-  struct Waits {
+  struct WaitingTotals {
     Asked asked;
     bool only_key = false;
   };
   bool waits(std::uint64_t id) const {
     return std::ranges::any_of(
-        waiting_, [&](const Waits& each) { return each.asked.id == id && !each.only_key; });
+        waiting_, [&](const WaitingTotals& each) { return each.asked.id == id && !each.only_key; });
   }
   bool is_copy(std::uint64_t id) const {
     return std::ranges::any_of(copies_, [&](const Asked& each) { return each.id == id; });
@@ -102,7 +102,7 @@ class Model {
     ++fetched_;
     mean_ += (static_cast<double>(asked.bytes) - mean_) /
              std::min(4096.0, static_cast<double>(fetched_));
-    for (const Waits& each : waiting_) {
+    for (const WaitingTotals& each : waiting_) {
       if (each.asked.id == asked.id) return AdmitReason::kKeyWaits;
     }
     if (newer_.contains(asked.id) ||
@@ -117,7 +117,7 @@ class Model {
     }
     waiting_.push_back({asked, true});
     while (keys_waiting() * 64 > std::max<std::uint64_t>(64, most() / 8)) {
-      const auto oldest = std::ranges::find_if(waiting_, &Waits::only_key);
+      const auto oldest = std::ranges::find_if(waiting_, &WaitingTotals::only_key);
       const std::uint64_t id = oldest->asked.id;
       waiting_.erase(oldest);
       remember(id);
@@ -147,7 +147,7 @@ class Model {
     bool no_copies = false;
     while (used() + bytes > kMemory) {
       if (!waiting_.empty() && (waiting_bytes() > bound || copies_.empty() || no_copies)) {
-        const Waits oldest = waiting_.front();
+        const WaitingTotals oldest = waiting_.front();
         waiting_.pop_front();
         if (oldest.only_key || !disk.contains(oldest.asked.id)) remember(oldest.asked.id);
       } else if (!copies_.empty()) {
@@ -158,7 +158,7 @@ class Model {
     }
   }
 
-  std::list<Waits> waiting_;
+  std::list<WaitingTotals> waiting_;
   std::list<Asked> copies_;
   std::list<Asked> lines_;  // on disk
   std::set<std::uint64_t> newer_;

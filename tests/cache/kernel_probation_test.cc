@@ -340,7 +340,7 @@ TEST_CASE("Reclaim moves what was asked for twice, the most visited first", "[ca
   CHECK(done.moves.empty());
   CHECK(done.dropped == 0);
   done = kernel->reclaim_disk(0, {}, at(3));
-  for (const DiskMove& move : done.moves) {
+  for (const DiskRelocation& move : done.moves) {
     const std::uint64_t id = whose.at(move.from.unit);
     moved.push_back(id);
     kernel->written(key(id), move.to, Kernel::Write::kDone, at(3));

@@ -309,20 +309,20 @@ TEST_CASE("Nothing more is evicted for an entry whose own turn came as it was to
 }
 
 TEST_CASE("What was overtaken is not stored, and not freshened", "[cache]") {
-  struct Overtaken final : public Overtaking {
+  struct Overtaken final : public InvalidationCheck {
     bool is_overtaken() const override { return is; }
     bool is = true;
   } overtaken;
   CountingOwner owner;
   const auto kernel = make_kernel(plain_options(100), {.owner = &owner});
-  const Stored first{.charge_bytes = 30, .payload = 1, .overtaking = &overtaken};
+  const Stored first{.charge_bytes = 30, .payload = 1, .invalidation_check = &overtaken};
   REQUIRE(kernel->reserve(key(1), 50, at(0)) == ReserveOutcome::kReserved);
   CHECK(kernel->commit(key(1), first, 50, at(0)) == CommitOutcome::kSuperseded);
   CHECK(kernel->lookup(key(1), at(0)).state == LookupState::kMiss);
   overtaken.is = false;
   CHECK(store(*kernel, key(1), first, at(0)) == CommitOutcome::kStored);
   overtaken.is = true;
-  const Stored second{.charge_bytes = 40, .payload = 2, .overtaking = &overtaken};
+  const Stored second{.charge_bytes = 40, .payload = 2, .invalidation_check = &overtaken};
   CHECK(kernel->freshen(key(1), second, at(0)) == FreshenOutcome::kAbsent);
   CHECK(store(*kernel, key(1), second, at(0)) == CommitOutcome::kSuperseded);
   // The entry stays until its invalidation removes it.

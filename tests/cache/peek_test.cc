@@ -72,7 +72,7 @@ TEST_CASE("What second-hit remembers of a key is told with its generation", "[ca
   options.admission.filter.capacity = 4;
   const auto kernel = make_kernel(options);
   const auto recalled = [&] { return kernel->recall(key(1)); };
-  CHECK(recalled().by == Recalled::By::kFilter);
+  CHECK(recalled().by == RequestHistory::By::kFilter);
   CHECK(recalled().requests == 0);
   CHECK(recalled().stored_at == 2);
   CHECK(recalled().seen == filter::Seen::kNew);
@@ -97,7 +97,7 @@ TEST_CASE("Nth-hit tells how many requests it knows, a rule how many it wants", 
     CHECK(kernel->admit(key(1), {.size_bytes = 1}, at(0)) == AdmitReason::kFewRequests);
   }
   CHECK(kernel->recall(key(1)).requests == 3);
-  const Recalled by_rule =
+  const RequestHistory by_rule =
       kernel->recall(key(1), {.kind = AdmissionRule::Kind::kNthHit, .parameter = 2});
   CHECK(by_rule.requests == 1);
   CHECK(by_rule.stored_at == 2);
@@ -107,14 +107,14 @@ TEST_CASE("Sets and sketches tell what they have, others that they have nothing"
   const auto exact = make_kernel(remembering(AdmissionPolicy::kExactSecondHit));
   CHECK(exact->recall(key(1)).requests == 0);
   exact->admit(key(1), {.size_bytes = 1}, at(0));
-  CHECK(exact->recall(key(1)).by == Recalled::By::kSet);
+  CHECK(exact->recall(key(1)).by == RequestHistory::By::kSet);
   CHECK(exact->recall(key(1)).requests == 1);
   const auto tiny = make_kernel(remembering(AdmissionPolicy::kTinyLfu));
   tiny->admit(key(1), {.size_bytes = 1}, at(0));
-  CHECK(tiny->recall(key(1)).by == Recalled::By::kFrequency);
+  CHECK(tiny->recall(key(1)).by == RequestHistory::By::kFrequency);
   CHECK(tiny->recall(key(1)).requests == 1);
   CHECK(make_kernel(remembering(AdmissionPolicy::kAlways))->recall(key(1)).by ==
-        Recalled::By::kNothing);
+        RequestHistory::By::kNothing);
 }
 
 }  // namespace encore::cache::test

@@ -243,7 +243,7 @@ class Driver {
     return true;
   }
   void kill(const DiskPlace& place) {
-    log_.died(place);
+    log_.mark_dead(place);
     model_.at(place).live = false;
   }
   bool reclaim() {
@@ -353,7 +353,7 @@ TEST_CASE("A ring that was found goes on behind its newest segment", "[cache][di
   log.found({0, 4, 64, 4096}, true);
   log.begin_reclaim(4);
   CHECK_FALSE(log.end_reclaim(4));
-  log.died({0, 4, 64, 4096});
+  log.mark_dead({0, 4, 64, 4096});
   CHECK(log.end_reclaim(4));
 }
 

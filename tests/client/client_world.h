@@ -14,7 +14,7 @@
 
 #include "proxy/client/http1_connection.h"
 #include "proxy/client/unfinished_heads.h"
-#include "proxy/process/rooms.h"
+#include "proxy/process/request_services.h"
 #include "tests/catch.h"
 #include "tests/net/net_test_support.h"
 #include "tests/net/reset.h"
@@ -24,7 +24,7 @@ namespace encore::server {
 
 class Client;
 
-class ClientWorld final : private ConnectionKeeper, private OriginAsker {
+class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
  public:
   explicit ClientWorld(config::Mode mode = config::Mode::kReverse,
                        const std::function<void(config::Config&)>& change = {})
@@ -35,31 +35,31 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
               }),
         log_(*world.loop, world.stats, nullptr, world.runtime),
         retired_(*world.loop, [] {}),
-        rooms(RoomParts{.loop = *world.loop,
-                        .retired = retired_,
-                        .resolver = *world.resolver,
-                        .runtime = world.runtime,
-                        .kernel = world.kernel,
-                        .latest_moment = world.latest_moment,
-                        .identity_seed = world.seed,
-                        .inflight = world.inflight,
-                        .transfer_memory = transfer_memory,
-                        .coding_memory = coding_memory,
-                        .clients = clients,
-                        .transfers = transfers,
-                        .handshakes = handshakes,
-                        .passwords = passwords,
-                        .home = *world.home,
-                        .stats = world.stats,
-                        .log = log_,
-                        .origins = *this,
-                        .keeper = *this,
-                        .doing = doing_,
-                        .forward_warnings = world.warnings,
-                        .published = nullptr,
-                        .store = world.store,
-                        .disks = world.disks,
-                        .resident = nullptr}),
+        rooms(RequestServicesParts{.loop = *world.loop,
+                                   .retired = retired_,
+                                   .resolver = *world.resolver,
+                                   .runtime = world.runtime,
+                                   .kernel = world.kernel,
+                                   .latest_moment = world.latest_moment,
+                                   .identity_seed = world.seed,
+                                   .inflight = world.inflight,
+                                   .transfer_memory = transfer_memory,
+                                   .coding_memory = coding_memory,
+                                   .clients = clients,
+                                   .transfers = transfers,
+                                   .handshakes = handshakes,
+                                   .passwords = passwords,
+                                   .home = *world.home,
+                                   .stats = world.stats,
+                                   .log = log_,
+                                   .origins = *this,
+                                   .keeper = *this,
+                                   .activity = activity_,
+                                   .forward_warnings = world.warnings,
+                                   .published = nullptr,
+                                   .store = world.store,
+                                   .disks = world.disks,
+                                   .resident = nullptr}),
         listener_{mode} {}
   ~ClientWorld() {
     while (!connections_.empty()) connections_.back()->cut();
@@ -117,14 +117,14 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
   bool is_draining() const override { return world.draining; }
   std::uint32_t connections_allowed() const override { return 65536; }
 
-  // OriginAsker
-  void ask_origin(std::shared_ptr<Transfer> transfer, std::shared_ptr<const RequestContext> request,
-                  OriginAsk ask) override {
+  // OriginFetcher
+  void start_fetch(std::shared_ptr<Transfer> transfer,
+                   std::shared_ptr<const RequestContext> request, OriginFetchOptions ask) override {
     FetchPlan plan;
-    plan.whole = ask.what == AskedFor::kWhole;
-    plan.in_table = ask.table == OriginAsk::Table::kIn;
-    plan.background = ask.whom == OriginAsk::For::kNobody;
-    plan.has_upload = ask.content == OriginAsk::Content::kComes;
+    plan.whole = ask.what == OriginRequestForm::kWhole;
+    plan.in_table = ask.table == OriginFetchOptions::Table::kIn;
+    plan.background = ask.whom == OriginFetchOptions::For::kNobody;
+    plan.has_upload = ask.content == OriginFetchOptions::Content::kComes;
     plan.stored = std::move(ask.validates.object);
     plan.stored_fresh_until = ask.validates.fresh_until;
     Fetch::start(*world.services, std::move(transfer), std::move(request), std::move(plan));
@@ -143,11 +143,11 @@ class ClientWorld final : private ConnectionKeeper, private OriginAsker {
 
  private:
   RequestLog log_;
-  net::Retired retired_;
-  Doing doing_;
+  net::DeferredDeleter retired_;
+  ThreadActivity activity_;
 
  public:
-  Rooms rooms;
+  RequestServices rooms;
 
  private:
   ListenerContext listener_;

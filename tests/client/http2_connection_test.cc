@@ -74,7 +74,7 @@ TEST_CASE("a stream whose window is shut holds nobody, and its memory is its cli
     CHECK(client.content(stream) == "small");
   }
   const MonotonicTime now = world.world.loop->now();
-  client.connection().look_at_reader(now);
+  client.connection().check_read_rate(now);
   CHECK(world.transfer_memory.bytes() > 0);
   SECTION("it goes on when the window opens") {
     client.say(window(1, kWide));

@@ -66,7 +66,7 @@ TEST_CASE("a reader that takes a little now and then stays", "[client][transfer]
   const std::string piece = letters(64 * 1024);
   std::size_t said = 0;
   // As long as several looks take.
-  const MonotonicTime end = monotonic_now() + 6 * Standstill::kLookInterval;
+  const MonotonicTime end = monotonic_now() + 6 * StallDetector::kLookInterval;
   f.slow[0]->reads = true;
   while (monotonic_now() < end) {
     said += f.world.origin.offer(std::string_view(piece).substr(0, kBytes - said));

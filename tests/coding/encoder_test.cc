@@ -15,7 +15,7 @@
 namespace encore::coding {
 namespace {
 
-using Then = Encoder::Then;
+using InputAction = Encoder::InputAction;
 
 constexpr Coding kAll[] = {Coding::kZstd, Coding::kBrotli, Coding::kGzip};
 
@@ -32,7 +32,8 @@ std::string some_text(std::mt19937_64& random, std::size_t bytes) {
 }
 
 // All of it, in room of so many bytes at a time.
-std::string encode(Encoder& encoder, std::string_view text, Then then, std::size_t room_bytes) {
+std::string encode(Encoder& encoder, std::string_view text, InputAction then,
+                   std::size_t room_bytes) {
   std::string made;
   std::size_t used = 0;
   while (true) {
@@ -64,7 +65,7 @@ TEST_CASE("what is encoded in any pieces is decoded to what it was, as soon as i
   REQUIRE(encoder != nullptr);
   std::string given;
   std::string got;
-  const auto pass = [&](std::string_view text, Then then) {
+  const auto pass = [&](std::string_view text, InputAction then) {
     const std::size_t room = random() % 3 == 0 ? 1 + random() % 7 : 1 + random() % 20'000;
     const auto decoded = decoder->decode(encode(*encoder, text, then, room));
     REQUIRE(decoded.has_value());
@@ -74,12 +75,12 @@ TEST_CASE("what is encoded in any pieces is decoded to what it was, as soon as i
   const std::size_t pieces = random() % 60;
   for (std::size_t i = 0; i < pieces; ++i) {
     const std::string text = some_text(random, random() % (random() % 4 == 0 ? 40'000 : 200));
-    const Then then = random() % 3 == 0 ? Then::kFlush : Then::kMore;
+    const InputAction then = random() % 3 == 0 ? InputAction::kFlush : InputAction::kMore;
     pass(text, then);
-    if (then == Then::kFlush) REQUIRE(got == given);
+    if (then == InputAction::kFlush) REQUIRE(got == given);
     CHECK_FALSE(decoder->has_ended());
   }
-  pass(random() % 2 == 0 ? some_text(random, random() % 5000) : std::string(), Then::kEnd);
+  pass(random() % 2 == 0 ? some_text(random, random() % 5000) : std::string(), InputAction::kEnd);
   CHECK(got == given);
   CHECK(decoder->has_ended());
 }
@@ -90,8 +91,8 @@ TEST_CASE("coded content that does not end is never taken for a whole one", "[co
   std::mt19937_64 random(1);
   const std::string text = some_text(random, 20'000);
   const auto encoder = make_encoder(coding, levels_of(coding).usual);
-  std::string made = encode(*encoder, text, Then::kFlush, 5000);
-  made += encode(*encoder, {}, Then::kEnd, 5000);
+  std::string made = encode(*encoder, text, InputAction::kFlush, 5000);
+  made += encode(*encoder, {}, InputAction::kEnd, 5000);
   for (const std::size_t cut : {std::size_t{0}, made.size() / 2, made.size() - 1}) {
     const auto decoder = test::make_decoder(coding);
     (void)decoder->decode(std::string_view(made).substr(0, cut));
@@ -104,7 +105,7 @@ TEST_CASE("text becomes shorter", "[coding]") {
   std::mt19937_64 random(2);
   const std::string text = some_text(random, 100'000);
   const auto encoder = make_encoder(coding, levels_of(coding).usual);
-  CHECK(encode(*encoder, text, Then::kEnd, 8192).size() < text.size() / 2);
+  CHECK(encode(*encoder, text, InputAction::kEnd, 8192).size() < text.size() / 2);
 }
 
 #if !defined(ENCORE_ADDRESS_SANITIZER) && !defined(ENCORE_THREAD_SANITIZER)
@@ -126,7 +127,7 @@ TEST_CASE("no encoder takes more memory than is accounted for it", "[coding]") {
       const std::size_t piece = std::min<std::size_t>(text.size() - at, 32 * 1024);
       at += encoder
                 ->encode(std::as_bytes(std::span(text).subspan(at, piece)), room,
-                         at + piece == text.size() ? Then::kEnd : Then::kMore)
+                         at + piece == text.size() ? InputAction::kEnd : InputAction::kMore)
                 .used;
       most = std::max(most, taken() - before);
     }

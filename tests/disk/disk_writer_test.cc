@@ -51,7 +51,7 @@ struct Written {
     auto purges = std::make_unique<PurgeLog>(file, superblock);
     REQUIRE(purges->make());
     purge_log = std::make_unique<DiskLog>(state, std::move(purges));
-    writer = std::make_unique<DiskWriter>(state, *purge_log, queue, SegmentWriter::Found{});
+    writer = std::make_unique<DiskWriter>(state, *purge_log, queue, SegmentWriter::FoundState{});
   }
   // Places a record, and puts it in the queue; `late` puts are kept back.
   enum class Put : std::uint8_t { kNow, kLate, kWithoutSource, kTooLarge };
@@ -61,12 +61,12 @@ struct Written {
     const auto placed = log.place({.bytes = bytes});
     REQUIRE(placed);
     if (placed->turn.sequence != 0) sequence = placed->turn.sequence;
-    ToWrite wanted{.key = made.fields.key,
-                   .place = placed->place,
-                   .turn = placed->turn,
-                   .version = ++version,
-                   .source = nullptr,
-                   .from = std::nullopt};
+    PendingWrite wanted{.key = made.fields.key,
+                        .place = placed->place,
+                        .turn = placed->turn,
+                        .version = ++version,
+                        .source = nullptr,
+                        .from = std::nullopt};
     const Record record{made.fields.key, placed->place, sequence};
     if (how == Put::kTooLarge) wanted.place.bytes = bytes / 2;
     if (how != Put::kWithoutSource) wanted.source = std::make_unique<Source>(std::move(made));

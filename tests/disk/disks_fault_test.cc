@@ -273,7 +273,7 @@ TEST_CASE("a writer is asked when much waits, or what is not to wait", "[disk]")
     bool urgent_;
   };
   const auto of = [](std::uint64_t bytes, bool urgent) {
-    return ToWrite{.place = {.bytes = bytes}, .source = std::make_unique<Source>(urgent)};
+    return PendingWrite{.place = {.bytes = bytes}, .source = std::make_unique<Source>(urgent)};
   };
   WriteQueue queue(1'000'000, 1000);
   CHECK_FALSE(queue.put(1, of(400, false)));

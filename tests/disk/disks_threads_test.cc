@@ -264,7 +264,8 @@ class Workers::Load final : public DiskLoad {
     if (!place && place.error() == cache::PartMissing::kNotWritten) return false;
     if (!place) {
       const cache::Key object = workers_.key(wanted_.number);
-      workers_.disks_->bury(object.hash, workers_.kernel_->lost(object, wanted_.place, now));
+      workers_.disks_->add_tombstone(object.hash,
+                                     workers_.kernel_->lost(object, wanted_.place, now));
       return false;
     }
     workers_.disks_->load(part, *place, std::make_unique<Load>(workers_, std::move(wanted_)));

@@ -82,7 +82,7 @@ TEST_CASE("no bit of a segment can change unseen, and none takes more than a rec
     REQUIRE(driver.stop());
   }
   Image image = file.image();
-  const auto superblock = look_at_disk(file);
+  const auto superblock = read_superblock(file);
   REQUIRE(superblock);
   std::uint64_t all = 0;
   REQUIRE_FALSE(fault_on(image, history, &all));
@@ -119,7 +119,7 @@ TEST_CASE("no bit of a part can change unseen, and none takes more than its obje
     REQUIRE(driver.stop());
   }
   Image image = file.image();
-  const auto superblock = look_at_disk(file);
+  const auto superblock = read_superblock(file);
   REQUIRE(superblock);
   std::uint64_t all = 0;
   REQUIRE_FALSE(fault_on(image, history, &all));
@@ -185,7 +185,7 @@ TEST_CASE("what was scanned has a footer, so that the next start need not scan",
     Driver driver(file, kDisk, history, 5);
     for (int i = 0; i < 60; ++i) driver.step();
   }
-  const auto superblock = look_at_disk(file);
+  const auto superblock = read_superblock(file);
   REQUIRE(superblock);
   const Start first(file, *superblock, {});
   CHECK(first.counts().scanned == 1);

@@ -39,7 +39,7 @@ bool is_in(std::string_view part, const std::string& text) {
 
 TEST_CASE("a new disk is made once, and is the same later", "[disk]") {
   MemoryFile file;
-  CHECK_FALSE(look_at_disk(file));
+  CHECK_FALSE(read_superblock(file));
   const auto made = open_disk(file, options_of(4 * kMiB));
   REQUIRE(made);
   CHECK(made->segments == 15);
@@ -48,7 +48,7 @@ TEST_CASE("a new disk is made once, and is the same later", "[disk]") {
   OpenOptions later = options_of(4 * kMiB);
   later.uuid = {9, 9};
   CHECK(open_disk(file, later) == *made);
-  CHECK(look_at_disk(file) == *made);
+  CHECK(read_superblock(file) == *made);
   CHECK(file.unsynced().empty());
   later.clear = true;
   CHECK(open_disk(file, later)->uuid == Uuid{9, 9});
@@ -105,7 +105,7 @@ TEST_CASE("one superblock is enough, and is two again afterwards", "[disk]") {
                 std::byte{0x11});
     CHECK(open_disk(file, options_of(4 * kMiB)) == *made);
   }
-  CHECK(look_at_disk(file) == *made);
+  CHECK(read_superblock(file) == *made);
 }
 
 TEST_CASE("a disk that is too small is refused with its size", "[disk]") {
@@ -133,7 +133,7 @@ TEST_CASE("a disk grows and shrinks without losing what lies where it stays", "[
   };
   const auto found = [&] {
     std::map<std::string, cache::DiskVersion> all;
-    const auto superblock = look_at_disk(file);
+    const auto superblock = read_superblock(file);
     REQUIRE(superblock);
     const Start start(file, *superblock, {});
     for (const auto& winner : start.winners()) {
@@ -146,15 +146,15 @@ TEST_CASE("a disk grows and shrinks without losing what lies where it stays", "[
   };
   auto before = live(small, some);
   REQUIRE(open_disk(file, options_of(large)));
-  CHECK(look_at_disk(file)->segments == 14);
+  CHECK(read_superblock(file)->segments == 14);
   CHECK(found() == before);
   const auto larger = live(large, some);
   before = live(large, [](Driver& driver) { REQUIRE(driver.shrink(8)); });
   CHECK(before.size() > larger.size() / 3);
   // The last ones' records were moved or buried, and do not come back.
-  REQUIRE(resize(file, *look_at_disk(file), 8));
+  REQUIRE(resize(file, *read_superblock(file), 8));
   CHECK(file.size() == small);
-  CHECK(look_at_disk(file)->segments == 8);
+  CHECK(read_superblock(file)->segments == 8);
   CHECK(found() == before);
   REQUIRE(open_disk(file, options_of(large)));
   CHECK(found() == before);
@@ -175,7 +175,7 @@ TEST_CASE("segments that a device still has are not there when it grows again", 
   std::copy(kept.begin() + static_cast<std::ptrdiff_t>(smaller->disk_bytes()), kept.end(),
             file.image().begin() + static_cast<std::ptrdiff_t>(smaller->disk_bytes()));
   REQUIRE(open_disk(file, options_of(4 * kMiB)));
-  const Start start(file, *look_at_disk(file), {});
+  const Start start(file, *read_superblock(file), {});
   CHECK(start.counts().segments == 0);
 }
 

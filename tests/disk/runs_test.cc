@@ -123,28 +123,28 @@ TEST_CASE("a superblock keeps its runs, and one of an earlier version has none",
   const auto remembered = remember_runs(file, *made, runs);
   REQUIRE(remembered);
   CHECK(file.unsynced().empty());
-  CHECK(look_at_disk(file) == *remembered);
-  CHECK(look_at_disk(file)->runs == runs);
+  CHECK(read_superblock(file) == *remembered);
+  CHECK(read_superblock(file)->runs == runs);
   // A crash between its two copies leaves one of both.
   AlignedBuffer page(kPageBytes);
   encode(*made, 0, Page(page.first(kPageBytes)));
   REQUIRE(file.write(page.first(kPageBytes), 0));
-  CHECK(look_at_disk(file) == *remembered);
+  CHECK(read_superblock(file) == *remembered);
 }
 
 TEST_CASE("a testimony is read as it was written, and nothing else is", "[disk]") {
-  const Testimony testimony{
+  const WitnessRecord witness_record{
       .runs = history({5, UINT64_MAX}, true),
       .disks = {{{1, UINT64_MAX}, {3, 4096}}, {{0, 2}, {1, 1U << 20U}}},
   };
-  const std::string text = to_text(testimony);
-  CHECK(parse_testimony(text).value() == testimony);
-  CHECK(testimony.position_of({0, 2}) == LogPosition{1, 1U << 20U});
-  CHECK_FALSE(testimony.position_of({2, 0}));
+  const std::string text = to_text(witness_record);
+  CHECK(parse_witness_record(text).value() == witness_record);
+  CHECK(witness_record.position_of({0, 2}) == LogPosition{1, 1U << 20U});
+  CHECK_FALSE(witness_record.position_of({2, 0}));
   for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
-    const auto part = parse_testimony(text.substr(0, bytes));
+    const auto part = parse_witness_record(text.substr(0, bytes));
     // A whole line fewer is a disk fewer.
-    if (part) CHECK(part->runs == testimony.runs);
+    if (part) CHECK(part->runs == witness_record.runs);
   }
   for (const char* wrong :
        {"", "runs 1 0 0 5\n", "encore-disks 1\n", "encore-disks 2\nruns 1 0 0 5\n",
@@ -152,7 +152,7 @@ TEST_CASE("a testimony is read as it was written, and nothing else is", "[disk]"
         "encore-disks 1\nruns 1 0 0 x\n", "encore-disks 1\nruns 1 0 0 5\ndisk 1 2 3\n",
         "encore-disks 1\nruns 1 0 0 10000000000000000\n"}) {
     CAPTURE(wrong);
-    CHECK_FALSE(parse_testimony(wrong));
+    CHECK_FALSE(parse_witness_record(wrong));
   }
 }
 

@@ -68,7 +68,7 @@ class Disk {
   }
 
   // Nothing where the disk is full.
-  Stored* write(const RecordWish& wish) { return write_made(made_record(random, wish)); }
+  Stored* write(const RecordSpec& spec) { return write_made(made_record(random, spec)); }
   Stored* write_made(MadeRecord of) {
     auto made = std::make_unique<Stored>(Stored{std::move(of), {}, 0});
     made->made.fields.version = ++version_;
@@ -90,8 +90,8 @@ class Disk {
   }
 
   // With so long a head; in a segment that is sealed.
-  const Stored& write_alone(const RecordWish& wish, std::size_t head_bytes) {
-    MadeRecord made = made_record(random, wish);
+  const Stored& write_alone(const RecordSpec& spec, std::size_t head_bytes) {
+    MadeRecord made = made_record(random, spec);
     made.head = random_text(random, head_bytes);
     const Stored* one = write_made(std::move(made));
     REQUIRE(one != nullptr);
@@ -177,10 +177,10 @@ TEST_CASE("what is written is read, whatever its size, kind and range", "[disk]"
     auto& random = disk.random;
     const std::uint64_t sizes[] = {0,      random() % 300,     random() % 20'000,
                                    65'536, random() % 200'000, random() % 600'000};
-    const RecordWish wish{.kind = static_cast<RecordKind>(1 + random() % 3),
+    const RecordSpec spec{.kind = static_cast<RecordKind>(1 + random() % 3),
                           .body_bytes = sizes[random() % 6],
                           .pieces = 1 + random() % 4};
-    if (disk.write(wish) == nullptr) break;
+    if (disk.write(spec) == nullptr) break;
     if (random() % 4 == 0) REQUIRE(disk.writer.flush());
     if (random() % 4 == 0) check_written();
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "proxy/disk/cli/looked_disk.h"
+#include "proxy/disk/cli/inspected_disk.h"
 #include "tests/catch.h"
 #include "tests/disk/model/driver.h"
 #include "tests/disk/model/history.h"
@@ -49,8 +49,8 @@ class Shared final : public File {
   std::function<void()> before_read_;
 };
 
-inline LookedDisk looked(File& file, std::function<void()> before_read = {}) {
-  auto disk = LookedDisk::open(std::make_unique<Shared>(file, std::move(before_read)));
+inline InspectedDisk looked(File& file, std::function<void()> before_read = {}) {
+  auto disk = InspectedDisk::open(std::make_unique<Shared>(file, std::move(before_read)));
   REQUIRE(disk);
   return std::move(*disk);
 }

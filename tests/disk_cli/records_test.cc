@@ -21,7 +21,7 @@ using Versions = std::map<std::string, cache::DiskVersion>;
 
 class Collector final : public RecordVisitor {
  public:
-  bool on_record(const SeenRecord& record) override {
+  bool on_record(const VisitedRecord& record) override {
     ++records;
     if (record.state != RecordState::kObject) return true;
     heads += record.parts.all == 0 ? 0 : 1;
@@ -30,7 +30,7 @@ class Collector final : public RecordVisitor {
     CHECK(is_new);
     return true;
   }
-  bool on_segment(const SeenSegment& segment) override {
+  bool on_segment(const VisitedSegment& segment) override {
     CHECK(segment.header.sequence < sequence);
     sequence = segment.header.sequence;
     return true;
@@ -42,7 +42,7 @@ class Collector final : public RecordVisitor {
 };
 
 Collector objects_on(File& file) {
-  const LookedDisk disk = looked(file);
+  const InspectedDisk disk = looked(file);
   PartIndex parts({&disk}, kModelPartBytes);
   LiveRecords records(disk, parts, is_purged_in_model);
   Collector collector;
@@ -113,7 +113,7 @@ TEST_CASE("the numbers of a disk add up", "[disk-cli]") {
     Driver driver(file, kDisk, history, seed);
     for (std::uint64_t i = 0; i < 150; ++i) driver.step();
     REQUIRE(driver.stop());
-    const LookedDisk disk = looked(file);
+    const InspectedDisk disk = looked(file);
     Monitor monitor;
     PartIndex index({&disk}, kModelPartBytes);
     const auto stat = stat_disk(disk, index, 100'000, monitor, is_purged_in_model);
@@ -121,8 +121,8 @@ TEST_CASE("the numbers of a disk add up", "[disk-cli]") {
     const Superblock& superblock = driver.superblock();
 
     // Objects are counted as a start finds them; parts, wherever they lie.
-    std::map<std::string, Amount, std::less<>> hosts;
-    Amount objects;
+    std::map<std::string, CountAndBytes, std::less<>> hosts;
+    CountAndBytes objects;
     std::uint64_t body_bytes = 0;
     for (const Start::Winner& winner : found_on(file, superblock)) {
       objects.add(room_of(winner.record));
@@ -130,8 +130,8 @@ TEST_CASE("the numbers of a disk add up", "[disk-cli]") {
       hosts[key.substr(8, key.find('/', 8) - 8)].add(winner.object.body.size());
       body_bytes += winner.object.body.size();
     }
-    Amount all;
-    Amount apart;
+    CountAndBytes all;
+    CountAndBytes apart;
     for (const SegmentHeader& header : disk.read_headers()) {
       const ScannedSegment scanned = scan_segment(file, superblock, header);
       for (const RecordLine& line : scanned.footer.lines) {
@@ -149,12 +149,12 @@ TEST_CASE("the numbers of a disk add up", "[disk-cli]") {
     CHECK(stat->segments_unsealed == 0);
     for (const auto& classes : {std::vector(stat->ages.begin(), stat->ages.end()),
                                 std::vector(stat->sizes.begin(), stat->sizes.end())}) {
-      Amount sum;
-      for (const Amount& amount : classes) {
+      CountAndBytes sum;
+      for (const CountAndBytes& amount : classes) {
         sum.count += amount.count;
         sum.bytes += amount.bytes;
       }
-      CHECK(sum == Amount{objects.count, body_bytes});
+      CHECK(sum == CountAndBytes{objects.count, body_bytes});
     }
     // A segment holds what is in it.
     CHECK(all.bytes + stat->overhead_bytes <= stat->segments_used * superblock.segment_bytes);
@@ -175,7 +175,7 @@ TEST_CASE("what is written a day follows from the turns, and the ring from that"
   Driver driver(file, kDisk, history, 7);
   while (driver.counts().turns < 20) driver.step();
   REQUIRE(driver.stop());
-  const LookedDisk disk = looked(file);
+  const InspectedDisk disk = looked(file);
   const auto headers = disk.read_headers();
   Monitor monitor;
   // The driver opens each segment in second 1.
@@ -219,7 +219,7 @@ TEST_CASE("whatever is flipped or cut off, looking ends and believes nothing wro
     }
     if (i % 3 == 0) image.resize(random() % image.size() / 512 * 512);
     MemoryFile damaged(std::move(image));
-    auto disk = LookedDisk::open(std::make_unique<Shared>(damaged));
+    auto disk = InspectedDisk::open(std::make_unique<Shared>(damaged));
     if (!disk) continue;
     PartIndex parts({&*disk}, kModelPartBytes);
     LiveRecords records(*disk, parts, is_purged_in_model);

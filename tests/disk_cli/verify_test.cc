@@ -16,7 +16,7 @@ namespace encore::disk {
 namespace {
 
 VerifyReport verified(File& file, std::function<void()> before_read = {}) {
-  const LookedDisk disk = looked(file, std::move(before_read));
+  const InspectedDisk disk = looked(file, std::move(before_read));
   Monitor monitor;
   return verify_disk(disk, monitor);
 }
@@ -211,7 +211,7 @@ TEST_CASE("in a segment that is still open flips are found, but in what was writ
   std::uint64_t flipped = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Filled disk(seed, false);
-    const LookedDisk view = looked(disk.file);
+    const InspectedDisk view = looked(disk.file);
     const SegmentHeader newest = view.read_headers().front();
     const ScannedSegment scanned = scan_segment(disk.file, disk.superblock, newest);
     const auto& lines = scanned.footer.lines;

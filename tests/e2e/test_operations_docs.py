@@ -24,7 +24,7 @@ LITERAL = [r'Outcome::k\w+,\s*"([a-z0-9 -]+)"', r'\bdetail = "([a-z0-9-]+)"', r'
            r'(?:wrong|kWrong) \? "([a-z-]+)" : "([a-z-]+)"', r'\bdetail = \{\};\s*// "([a-z-]+)"',
            r'"(request-timeout)" : "(request-too-slow)"', r'\? .*? : "(client-not-allowed)"']
 # By whole files: fail("...") says why a purge is none.
-FAILS = ["proxy/exchange/purge_wish.cc", "proxy/settings/ban.cc", "proxy/process/purge.cc",
+FAILS = ["proxy/exchange/purge_request.cc", "proxy/settings/ban.cc", "proxy/process/purge.cc",
          "proxy/process/disk_purge.cc"]
 # Words that are built.
 BUILT = {"purged ": "purged N", "status-": "status-500", "origin-": None,
@@ -61,13 +61,13 @@ def details_of_code():
         for pattern in LITERAL:
             for match in re.finditer(pattern, text, re.S):
                 found.update(word for word in match.groups() if word)
-    for path in "proxy/transfer/not_stored.h", "proxy/request/view_maker.h":
+    for path in "proxy/transfer/not_stored.h", "proxy/request/request_view_builder.h":
         found.update(re.findall(r'constexpr std::string_view k\w+ = "([a-z-]+)"',
                                 (ROOT / path).read_text()))
     found.update(re.findall(r'kAmbiguousPath = "([a-z-]+)"',
                             (ROOT / "proxy/settings/path_readings.h").read_text()))
     found.update(re.findall(r'X\(k\w+, "([a-z-]+)"',
-                            macro("proxy/observe/unfollowed.h", "ENCORE_UNFOLLOWED")))
+                            macro("proxy/observe/redirect_refusal.h", "ENCORE_REDIRECT_REFUSAL")))
     for path in FAILS:
         found.update(re.findall(r'fail\("([a-z-]+)(?:"\)|: )', (ROOT / path).read_text()))
     # The one outcome of connecting that stands for itself.

@@ -84,7 +84,7 @@ class Cached final : private cache::PayloadOwner {
 
  public:
   std::unique_ptr<cache::Kernel> kernel;
-  LatestMoment latest;
+  LamportClock latest;
   CacheLookup lookup;
 };
 

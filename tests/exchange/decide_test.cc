@@ -38,36 +38,37 @@ TEST_CASE("what needs neither cache nor origin is answered here", "[exchange][de
   CAPTURE(row.request);
   const auto request = some_request(row.request, runtime);
   const auto answer = answer_locally(*request);
-  CHECK(answer.value_or(LocalAnswer{}).status == row.status);
-  CHECK(answer.value_or(LocalAnswer{}).detail == row.detail);
+  CHECK(answer.value_or(LocalResponse{}).status == row.status);
+  CHECK(answer.value_or(LocalResponse{}).detail == row.detail);
 }
 
 TEST_CASE("a request takes the road that its method, conditions and content leave it",
           "[exchange][decide]") {
   struct Row {
     std::string request;
-    Road road;
+    RequestPath path;
     http::Forwarded forwarded = http::Forwarded::kNo;
   };
   const std::string rest = " http://a.example/ HTTP/1.1\nHost: a.example\n";
   const Row row = GENERATE_COPY(values<Row>({
-      {"GET" + rest, Road::kCache},
-      {"HEAD" + rest, Road::kCache},
-      {"GET" + rest + "If-None-Match: \"a\"\nRange: bytes=0-1\n", Road::kCache},
-      {"GET" + rest + "Content-Length: 0\n", Road::kCache},
-      {"GET" + rest + "Content-Length: 1\n", Road::kOrigin, http::Forwarded::kBypass},
-      {"GET" + rest + "If-Match: \"a\"\n", Road::kOrigin, http::Forwarded::kRequest},
-      {"HEAD" + rest + "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT\n", Road::kOrigin,
+      {"GET" + rest, RequestPath::kCache},
+      {"HEAD" + rest, RequestPath::kCache},
+      {"GET" + rest + "If-None-Match: \"a\"\nRange: bytes=0-1\n", RequestPath::kCache},
+      {"GET" + rest + "Content-Length: 0\n", RequestPath::kCache},
+      {"GET" + rest + "Content-Length: 1\n", RequestPath::kOrigin, http::Forwarded::kBypass},
+      {"GET" + rest + "If-Match: \"a\"\n", RequestPath::kOrigin, http::Forwarded::kRequest},
+      {"HEAD" + rest + "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT\n", RequestPath::kOrigin,
        http::Forwarded::kRequest},
-      {"GET" + rest + "If-Match: \"a\"\nCache-Control: only-if-cached\n", Road::kOnlyIfCached},
-      {"POST" + rest + "Content-Length: 1\n", Road::kOrigin, http::Forwarded::kMethod},
-      {"POST" + rest + "Content-Length: 1\nCache-Control: only-if-cached\n", Road::kOrigin,
+      {"GET" + rest + "If-Match: \"a\"\nCache-Control: only-if-cached\n",
+       RequestPath::kOnlyIfCached},
+      {"POST" + rest + "Content-Length: 1\n", RequestPath::kOrigin, http::Forwarded::kMethod},
+      {"POST" + rest + "Content-Length: 1\nCache-Control: only-if-cached\n", RequestPath::kOrigin,
        http::Forwarded::kMethod},
-      {"DELETE" + rest, Road::kOrigin, http::Forwarded::kMethod},
+      {"DELETE" + rest, RequestPath::kOrigin, http::Forwarded::kMethod},
   }));
   CAPTURE(row.request);
-  const RoadTaken taken = choose_road(*some_request(row.request));
-  CHECK(taken.road == row.road);
+  const PathDecision taken = choose_path(*some_request(row.request));
+  CHECK(taken.path == row.path);
   CHECK(taken.forwarded == row.forwarded);
 }
 
@@ -77,40 +78,40 @@ TEST_CASE("the whole is asked for where there is no condition, or where it would
   struct Row {
     std::string request;
     MissFacts facts;
-    AskedFor asked;
+    OriginRequestForm asked;
     bool depends;
   };
   const Row row = GENERATE_COPY(values<Row>({
-      {get, {}, AskedFor::kWhole, false},
-      {get, {.uncacheable = true}, AskedFor::kWhole, false},
-      {get + "Range: bytes=0-1\n", {}, AskedFor::kAsItIs, true},
-      {get + "Range: bytes=0-1\n", {.admitted = true}, AskedFor::kWhole, true},
+      {get, {}, OriginRequestForm::kWhole, false},
+      {get, {.uncacheable = true}, OriginRequestForm::kWhole, false},
+      {get + "Range: bytes=0-1\n", {}, OriginRequestForm::kAsItIs, true},
+      {get + "Range: bytes=0-1\n", {.admitted = true}, OriginRequestForm::kWhole, true},
       {get + "Range: bytes=0-1\n",
        {.uncacheable = true, .admitted = true},
-       AskedFor::kAsItIs,
+       OriginRequestForm::kAsItIs,
        false},
       {get + "If-None-Match: \"a\"\n",
        {.uncacheable = true, .admitted = true},
-       AskedFor::kWhole,
+       OriginRequestForm::kWhole,
        true},
       {get + "If-None-Match: \"a\"\nCache-Control: no-store\n",
        {.admitted = true},
-       AskedFor::kAsItIs,
+       OriginRequestForm::kAsItIs,
        false},
       {"HEAD http://a.example/ HTTP/1.1\nHost: a.example\n",
        {.admitted = true},
-       AskedFor::kAsItIs,
+       OriginRequestForm::kAsItIs,
        false},
   }));
   CAPTURE(row.request);
   const auto request = some_request(row.request);
-  CHECK(asked_for(*request, row.facts) == row.asked);
+  CHECK(origin_request_form(*request, row.facts) == row.asked);
   CHECK(depends_on_admission(*request, row.facts.uncacheable) == row.depends);
   // A client that admission is hidden from must not see it by the result of a range or a condition.
   config::Config config;
   config.cache.cache_status_admission = false;
   const auto hidden = some_request(row.request, some_runtime(config));
-  CHECK(asked_for(*hidden, row.facts) == asked_for(*hidden, {}));
+  CHECK(origin_request_form(*hidden, row.facts) == origin_request_form(*hidden, {}));
   CHECK_FALSE(depends_on_admission(*hidden, row.facts.uncacheable));
 }
 

@@ -37,7 +37,7 @@ class FakeStream final : public ClientStream {
     CHECK_FALSE(ended);
     ended = how;
   }
-  void switch_protocol(Switched given) override {
+  void switch_protocol(SwitchedConnection given) override {
     CHECK_FALSE((begun || ended));
     switched = std::move(given);
   }
@@ -56,22 +56,22 @@ class FakeStream final : public ClientStream {
   BodyReader* content = nullptr;
   Status status = Status::kDone;
   std::optional<End> ended;
-  std::optional<Switched> switched;
+  std::optional<SwitchedConnection> switched;
   int wanted = 0;
   std::uint64_t taken = 0;
   Nanoseconds trip{};
 };
 
 // Keeps what it is asked.
-class FakeOrigins final : public OriginAsker {
+class FakeOrigins final : public OriginFetcher {
  public:
-  void ask_origin(std::shared_ptr<Transfer> transfer, std::shared_ptr<const RequestContext>,
-                  OriginAsk ask) override {
+  void start_fetch(std::shared_ptr<Transfer> transfer, std::shared_ptr<const RequestContext>,
+                   OriginFetchOptions ask) override {
     transfers.push_back(std::move(transfer));
     asks.push_back(std::move(ask));
   }
   std::vector<std::shared_ptr<Transfer>> transfers;
-  std::vector<OriginAsk> asks;
+  std::vector<OriginFetchOptions> asks;
 };
 
 struct Fixture {
@@ -109,7 +109,7 @@ struct Fixture {
   TransferHome home;
   std::shared_ptr<const Runtime> runtime;
   std::unique_ptr<cache::Kernel> kernel;  // none: nothing here is looked up
-  LatestMoment latest;
+  LamportClock latest;
   Inflight inflight;
   WorkerStats stats;
   CacheLookup cache;
@@ -117,7 +117,7 @@ struct Fixture {
   std::unique_ptr<disk::Disks> disks;   // likewise
   DiskLoads loads;
   filter::Seed seed{1, 2};
-  Rechecks rechecks{seed};
+  AuthorizationCache rechecks{seed};
   RequestLog log;
   TransferHome::Turn turn;
   FakeOrigins origins;
@@ -160,7 +160,7 @@ TEST_CASE("a disk that does not answer within a second is not waited for", "[exc
   (*opened)->start(**kernel);
   const cache::DiskPlace place{.disk = 0, .segment = 1, .unit = 64, .bytes = 640};
   Fixture fixture("GET http://a.example/ HTTP/1.1\nHost: a.example\n", {},
-                  {.object = {}, .disk = DiskFind{.place = place}, .any_resident = true});
+                  {.object = {}, .disk = DiskLookup{.place = place}, .any_resident = true});
   fixture.disks = std::move(*opened);
   fixture.store = std::move(*store::make_memory_store({.limit_bytes = 16U << 20U}));
   fixture.exchange->start();
@@ -203,11 +203,11 @@ TEST_CASE("an exchange is held to its steps", "[exchange]") {
   Fixture fixture(kPost);
   fixture.exchange->start();
   REQUIRE(fixture.origins.asks.size() == 1);
-  CHECK(fixture.origins.asks[0].what == AskedFor::kAsItIs);
-  CHECK(fixture.origins.asks[0].content == OriginAsk::Content::kComes);
+  CHECK(fixture.origins.asks[0].what == OriginRequestForm::kAsItIs);
+  CHECK(fixture.origins.asks[0].content == OriginFetchOptions::Content::kComes);
   CHECK_FALSE(fixture.stream.begun);
   // Until somebody takes it, the client's content waits.
-  CHECK(fixture.exchange->content_wish() == Exchange::Wish::kLater);
+  CHECK(fixture.exchange->content_demand() == Exchange::ContentDemand::kLater);
   fixture.origins.transfers[0]->publish_interim("HTTP/1.1 103 Early Hints\r\n\r\n");
   CHECK(fixture.stream.interim == "HTTP/1.1 103 Early Hints\r\n\r\n");
   CHECK_FALSE(fixture.stream.ended);
@@ -226,8 +226,8 @@ TEST_CASE("a connection that goes over to another protocol is the stream's, and 
       "GET http://a.example/x HTTP/1.1\nHost: a.example\nConnection: upgrade\nUpgrade: raw/1\n");
   fixture.exchange->start();
   REQUIRE(fixture.origins.asks.size() == 1);
-  CHECK(fixture.origins.asks[0].what == AskedFor::kAsItIs);
-  CHECK(fixture.origins.asks[0].table == OriginAsk::Table::kNotIn);
+  CHECK(fixture.origins.asks[0].what == OriginRequestForm::kAsItIs);
+  CHECK(fixture.origins.asks[0].table == OriginFetchOptions::Table::kNotIn);
   fixture.origins.transfers[0]->publish_switched({.head = "HTTP/1.1 101 Go\r\n\r\n"});
   REQUIRE(fixture.stream.switched);
   CHECK(fixture.stream.switched->head == "HTTP/1.1 101 Go\r\n\r\n");
@@ -384,7 +384,7 @@ struct Ranged {
       const http::Fields no_fields;
       const http::VaryOptions options;
       const http::VariantKeys own(no_fields, options);
-      REQUIRE(transfer().join(quick, own, JoinWish::kAny, names) == JoinOutcome::kBeforeHead);
+      REQUIRE(transfer().join(quick, own, JoinScope::kAny, names) == JoinOutcome::kBeforeHead);
     }
     transfer().publish_response(response, body, Joinable::kNo);
   }
@@ -493,7 +493,7 @@ TEST_CASE("where the origin serves ranges it is asked for one that would take to
   range.transfer().publish_body();
   CHECK_FALSE(range.fixture.stream.begun);
   REQUIRE(range.fixture.origins.asks.size() == 2);
-  CHECK(range.fixture.origins.asks[1].what == AskedFor::kAsItIs);
+  CHECK(range.fixture.origins.asks[1].what == OriginRequestForm::kAsItIs);
   CHECK_FALSE(range.transfer().has_readers());
 }
 
@@ -524,15 +524,16 @@ TEST_CASE("a client that takes nothing has as long as its round trip asks for",
   const MonotonicTime begun = range.fixture.loop->now();
   const auto ask_until = [&](auto&& done) {
     while (!done()) {
-      CHECK(range.transfer().question_behind(10, Transfer::Asking::kVerdict) ==
+      CHECK(range.transfer().probe_blocking_readers(10, Transfer::ReaderProbe::kVerdict) ==
             Transfer::Others::kWait);
       range.fixture.loop->turn();
     }
     return range.fixture.loop->now() - begun;
   };
-  const Nanoseconds asked = ask_until(
-      [&] { return client.ended || range.fixture.loop->now() - begun > 2 * Standstill::kLimit; });
-  if (asked < Standstill::kLimitMax) CHECK_FALSE(client.ended);
+  const Nanoseconds asked = ask_until([&] {
+    return client.ended || range.fixture.loop->now() - begun > 2 * StallDetector::kLimit;
+  });
+  if (asked < StallDetector::kLimitMax) CHECK_FALSE(client.ended);
   client.trip = {};
   (void)ask_until([&] { return client.ended.has_value(); });
   CHECK(client.ended == End::kReset);

@@ -140,7 +140,7 @@ class OnDisk : private cache::PayloadOwner {
   std::unique_ptr<cache::Kernel> kernel;
   std::unique_ptr<Inflight> inflight_room = std::make_unique<Inflight>();
   Inflight& inflight = *inflight_room;
-  LatestMoment latest;
+  LamportClock latest;
   CacheLookup lookup;
   std::unique_ptr<DiskLoads> loads;
 

@@ -61,8 +61,8 @@ SharedResponse fresh_response() {
   return response;
 }
 
-Take take_of(const SharedResponse& response, const std::string& fields, MonotonicTime now = kNow,
-             bool is_alike = true) {
+ShareDecision take_of(const SharedResponse& response, const std::string& fields,
+                      MonotonicTime now = kNow, bool is_alike = true) {
   const auto request = some_request(kGet + fields);
   http::VariantKeys variants(request->head.fields, request->vary());
   return may_take(response, {*request, variants, now, is_alike});
@@ -71,21 +71,21 @@ Take take_of(const SharedResponse& response, const std::string& fields, Monotoni
 TEST_CASE("another's response answers who the store alone would answer with it",
           "[exchange][sharing]") {
   SharedResponse response = fresh_response();
-  CHECK(take_of(response, "") == Take::kYes);
-  CHECK(take_of(response, "Cache-Control: no-cache\n") == Take::kAskAlone);
-  CHECK(take_of(response, "", kNow + std::chrono::seconds(61)) == Take::kAskAlone);
+  CHECK(take_of(response, "") == ShareDecision::kYes);
+  CHECK(take_of(response, "Cache-Control: no-cache\n") == ShareDecision::kAskAlone);
+  CHECK(take_of(response, "", kNow + std::chrono::seconds(61)) == ShareDecision::kAskAlone);
   response.shareable = false;
-  CHECK(take_of(response, "") == Take::kAskAlone);
+  CHECK(take_of(response, "") == ShareDecision::kAskAlone);
 }
 
 TEST_CASE("what is for other credentials alone says nothing of what one's own bring",
           "[exchange][sharing]") {
   SharedResponse response = fresh_response();
-  CHECK(take_of(response, "", kNow, false) == Take::kYes);
+  CHECK(take_of(response, "", kNow, false) == ShareDecision::kYes);
   // It is for itself that this one may not have it.
-  CHECK(take_of(response, "Cache-Control: no-cache\n", kNow, false) == Take::kAskAlone);
+  CHECK(take_of(response, "Cache-Control: no-cache\n", kNow, false) == ShareDecision::kAskAlone);
   response.shareable = false;
-  CHECK(take_of(response, "", kNow, false) == Take::kAskApart);
+  CHECK(take_of(response, "", kNow, false) == ShareDecision::kAskApart);
 }
 
 TEST_CASE("what each validates answers nobody else, who can wait until it is stored",
@@ -93,11 +93,11 @@ TEST_CASE("what each validates answers nobody else, who can wait until it is sto
   SharedResponse response = fresh_response();
   response.shareable = false;
   response.is_for_validation = true;
-  CHECK(take_of(response, "") == Take::kOnceStored);
-  CHECK(take_of(response, "Cache-Control: no-cache\n") == Take::kOnceStored);
+  CHECK(take_of(response, "") == ShareDecision::kOnceStored);
+  CHECK(take_of(response, "Cache-Control: no-cache\n") == ShareDecision::kOnceStored);
   response.names = "accept-language";
   response.variant_key = "accept-language: de\n";
-  CHECK(take_of(response, "") == Take::kAskAgain);
+  CHECK(take_of(response, "") == ShareDecision::kAskAgain);
 }
 
 TEST_CASE("who is brought another variant asks again, and may wait again", "[exchange][sharing]") {
@@ -106,9 +106,9 @@ TEST_CASE("who is brought another variant asks again, and may wait again", "[exc
   http::VariantKeys variants(german->head.fields, german->vary());
   response.names = "accept-language";
   response.variant_key = std::string(variants.make(response.names));
-  CHECK(take_of(response, "Accept-Language: de\n") == Take::kYes);
-  CHECK(take_of(response, "Accept-Language: fr\n") == Take::kAskAgain);
-  CHECK(take_of(response, "") == Take::kAskAgain);
+  CHECK(take_of(response, "Accept-Language: de\n") == ShareDecision::kYes);
+  CHECK(take_of(response, "Accept-Language: fr\n") == ShareDecision::kAskAgain);
+  CHECK(take_of(response, "") == ShareDecision::kAskAgain);
 }
 
 TEST_CASE("what comes from where a client may not go is no answer to it", "[exchange][sharing]") {
@@ -116,7 +116,7 @@ TEST_CASE("what comes from where a client may not go is no answer to it", "[exch
   response.meta.flags |= http::StoredMeta::kPrivateOrigin;
   const auto request = some_request(kGet);
   const bool may = request->runtime->destinations.may_reach_private(request->client);
-  CHECK(take_of(response, "") == (may ? Take::kYes : Take::kAskAlone));
+  CHECK(take_of(response, "") == (may ? ShareDecision::kYes : ShareDecision::kAskAlone));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "proxy/http/parser.h"
 #include "proxy/request/request_context.h"
-#include "proxy/request/view_maker.h"
+#include "proxy/request/request_view_builder.h"
 #include "tests/catch.h"
 
 namespace encore::server {
@@ -33,8 +33,8 @@ inline std::shared_ptr<const RequestContext> some_request(
   REQUIRE(http::parse_request(head, runtime->head_limits, progress, parsed, error) ==
           http::ParseStatus::kComplete);
   const filter::Seed seed{1, 2};
-  Doing doing;
-  ViewMaker views(runtime, seed, doing);
+  ThreadActivity activity;
+  RequestViewBuilder views(runtime, seed, activity);
   RequestView view;
   const net::Address client = net::Address::parse_ip("127.0.0.1", 4000).value();
   const ViewFault fault = views.make(parsed, {config::Mode::kForward}, client, view);

@@ -6,7 +6,7 @@
 namespace encore::server {
 namespace {
 
-using Taken = Upload::Taken;
+using UploadProgress = Upload::UploadProgress;
 using Pace = Upload::Pace;
 using std::chrono::seconds;
 
@@ -21,8 +21,8 @@ TEST_CASE("content of a length is done with its last byte", "[exchange][upload]"
   const auto request = post("Content-Length: 10\n", {});
   Upload upload(*request, kBegin);
   CHECK_FALSE(upload.is_done());
-  CHECK(upload.take(4, kBegin) == Taken::kMore);
-  CHECK(upload.take(6, kBegin) == Taken::kLast);
+  CHECK(upload.take(4, kBegin) == UploadProgress::kMore);
+  CHECK(upload.take(6, kBegin) == UploadProgress::kLast);
   CHECK(upload.is_done());
 }
 
@@ -39,10 +39,10 @@ TEST_CASE("content without a length is limited, at the limit and one past it",
   config.limits.request_body_bytes = 10;
   const auto request = post("Transfer-Encoding: chunked\n", config);
   Upload upload(*request, kBegin);
-  CHECK(upload.take(10, kBegin) == Taken::kMore);
-  CHECK(upload.take(1, kBegin) == Taken::kTooLarge);
+  CHECK(upload.take(10, kBegin) == UploadProgress::kMore);
+  CHECK(upload.take(1, kBegin) == UploadProgress::kTooLarge);
   Upload other(*request, kBegin);
-  CHECK(other.take(10, kBegin) == Taken::kMore);
+  CHECK(other.take(10, kBegin) == UploadProgress::kMore);
   other.end();
   CHECK(other.is_done());
 }
@@ -59,8 +59,8 @@ TEST_CASE("a client that brings nothing is silent, one that brings little is slo
   CHECK(upload.look(kBegin + seconds(10)) == Pace::kSilent);
   // 1,000 bytes in ten seconds are just enough.
   const std::uint64_t bytes = GENERATE(998U, 999U);
-  CHECK(upload.take(bytes, kBegin + seconds(9)) == Taken::kMore);
-  CHECK(upload.take(1, kBegin + seconds(9)) == Taken::kMore);
+  CHECK(upload.take(bytes, kBegin + seconds(9)) == UploadProgress::kMore);
+  CHECK(upload.take(1, kBegin + seconds(9)) == UploadProgress::kMore);
   CHECK(upload.look(kBegin + seconds(10)) == (bytes == 999 ? Pace::kGood : Pace::kSlow));
 }
 
@@ -75,9 +75,9 @@ TEST_CASE("time in which the origin was waited for is not the client's", "[excha
   CHECK(upload.look(kBegin + seconds(31)) == Pace::kGood);
   upload.look_aside();
   // A new stretch begins with the next look.
-  CHECK(upload.take(1, kBegin + seconds(39)) == Taken::kMore);
+  CHECK(upload.take(1, kBegin + seconds(39)) == UploadProgress::kMore);
   CHECK(upload.look(kBegin + seconds(45)) == Pace::kGood);
-  CHECK(upload.take(1, kBegin + seconds(54)) == Taken::kMore);
+  CHECK(upload.take(1, kBegin + seconds(54)) == UploadProgress::kMore);
   CHECK(upload.look(kBegin + seconds(55)) == Pace::kSlow);
 }
 

@@ -41,9 +41,9 @@ struct File {
     std::ofstream(path, std::ios::binary)
         .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
-  Result<FilterFile> load(const ReadAs& as = {}) const { return load_filter(path, -1, as); }
+  Result<FilterFile> load(const InputFormat& as = {}) const { return load_filter(path, -1, as); }
   // Through a pipe, which knows no size.
-  Result<FilterFile> load_piped(const std::string& bytes, const ReadAs& as = {}) const {
+  Result<FilterFile> load_piped(const std::string& bytes, const InputFormat& as = {}) const {
     int ends[2] = {};
     REQUIRE(::pipe(ends) == 0);
     REQUIRE(::fcntl(ends[1], F_SETPIPE_SZ, 1 << 20) > 0);
@@ -76,7 +76,7 @@ TEST_CASE("A filter is the same by whatever way it is read", "[filter-cli]") {
   for (const Form form : {Form::kBloomnamesJson, Form::kRaw}) {
     const AnyFilter filter = filled(FilterKind::kPlain, 500);
     const std::string bytes = write_form(filter, form).value();
-    const ReadAs as{.form = form, .of_raw = filter.plain()->parameters()};
+    const InputFormat as{.form = form, .of_raw = filter.plain()->parameters()};
     file.write(bytes);
     CHECK(file.load(as)->filter.plain()->raw_bits() == filter.plain()->raw_bits());
     CHECK(file.load_piped(bytes, as)->filter.plain()->raw_bits() == filter.plain()->raw_bits());
@@ -107,7 +107,7 @@ TEST_CASE("Whatever is changed in a file of a filter, it is refused", "[filter-c
 TEST_CASE("A file of a size that its head does not state is not read", "[filter-cli]") {
   const File file;
   const auto refuses = [&](const std::string& bytes, const std::string& because,
-                           const ReadAs& as = {}) {
+                           const InputFormat& as = {}) {
     file.write(bytes);
     // Sparse: it would take what no machine has.
     std::filesystem::resize_file(file.path, std::uint64_t{1} << 42U);
@@ -120,8 +120,8 @@ TEST_CASE("A file of a size that its head does not state is not read", "[filter-
     refuses(bytes, "expected " + std::to_string(bytes.size()));
   }
   refuses("0x1L", "accepted: up to 65536");
-  const ReadAs raw{.form = Form::kRaw,
-                   .of_raw = filled(FilterKind::kPlain, 0).plain()->parameters()};
+  const InputFormat raw{.form = Form::kRaw,
+                        .of_raw = filled(FilterKind::kPlain, 0).plain()->parameters()};
   refuses("abc", "expected " + std::to_string(raw.of_raw.bits / 8), raw);
   AnyFilterOptions digest;
   digest.kind = FilterKind::kPlain;

@@ -11,8 +11,8 @@
 
 #include "base/check.h"
 #include "proxy/admin/admin_connection.h"
+#include "proxy/net/deferred_deleter.h"
 #include "proxy/net/loop.h"
-#include "proxy/net/retired.h"
 
 using namespace encore;
 
@@ -81,7 +81,7 @@ class Connection final : private server::AdminConnection::Owner {
 
   net::Loop& loop_;
   server::AdminOptions options_;
-  net::Retired retired_;
+  net::DeferredDeleter retired_;
   net::Socket client_;
   std::unique_ptr<server::AdminConnection> connection_;
   Told told_;

@@ -40,7 +40,7 @@ const Used& used() {
       for (int i = 0; i < 40; ++i) driver.step();
     }
     made->image = file.image();
-    made->superblock = *look_at_disk(file);
+    made->superblock = *read_superblock(file);
     Start start(file, made->superblock, {.writes_footers = false});
     made->records = start.records();
     made->history.forget_durable();
@@ -150,7 +150,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // written.
   ENCORE_CHECK(is_forged || !fault, "only what was promised is found");
   MemoryFile file(std::move(image));
-  const auto block = look_at_disk(file);
+  const auto block = read_superblock(file);
   // A disk that says it is far larger than it is would take its time.
   if (block && block->segments <= 64 && block->data_offset <= file.image().size()) {
     if (file.allocate(std::min<std::uint64_t>(block->disk_bytes(), 8U << 20U)) &&

@@ -59,7 +59,7 @@ TEST_CASE("a reply of our own tells the length of its body", "[http][reply]") {
   CacheStatus status;
   status.forwarded = Forwarded::kBypass;
   status.detail = "loop";
-  const OwnReply reply = make_own_reply(508, "encore: loop", kDate, status);
+  const SyntheticReply reply = make_own_reply(508, "encore: loop", kDate, status);
   CHECK(reply.head.starts_with(
       "HTTP/1.1 508 Loop Detected\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"));
   CHECK(reply.head.find("Content-Length: " + std::to_string(reply.body.size()) + "\r\n") !=

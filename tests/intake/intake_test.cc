@@ -108,8 +108,8 @@ TEST_CASE("requests inside a CONNECT are its client's, for its host alone", "[in
   world.identity->enter(
       {.host = "h",
        .port = 443,
-       .use = std::make_shared<const InsideUse>(std::make_shared<ClientHosts>(), client, "h",
-                                                world.loop->now(), Nanoseconds(0))});
+       .use = std::make_shared<const InterceptUse>(std::make_shared<ClientHosts>(), client, "h",
+                                                   world.loop->now(), Nanoseconds(0))});
   // Nothing is decrypted by this configuration.
   CHECK(world.refused(kGet) == "421 no-longer-decrypted");
 }

@@ -124,10 +124,10 @@ class IntakeWorld final : private cache::PayloadOwner, private ConnectionsAllowe
 
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<cache::Kernel> kernel_;
-  LatestMoment latest_;
+  LamportClock latest_;
   Inflight inflight_;
   CodingMemory coding_memory_;
-  Doing doing_;
+  ThreadActivity activity_;
   const filter::Seed seed_{1, 2};
   RequestLog log_{*loop, stats, nullptr, runtime};
   CacheLookup cache_{*loop, kernel_, latest_, runtime};
@@ -141,7 +141,7 @@ class IntakeWorld final : private cache::PayloadOwner, private ConnectionsAllowe
   Intake intake{{.loop = *loop,
                  .runtime = runtime,
                  .identity_seed = seed_,
-                 .doing = doing_,
+                 .activity = activity_,
                  .stats = stats,
                  .log = log_,
                  .cache = cache_,

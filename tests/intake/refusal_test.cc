@@ -76,7 +76,7 @@ TEST_CASE("the response says what the listener lets it say", "[intake][refusal]"
                               .http_date = "Sat, 28 Nov 2026 05:00:00 GMT",
                               .request_id = "id-1"});
   };
-  const http::OwnReply denied = reply(refused_by({403, Outcome::kDenied, "connect-port"}));
+  const http::SyntheticReply denied = reply(refused_by({403, Outcome::kDenied, "connect-port"}));
   CHECK(denied.head ==
         "HTTP/1.1 403 Forbidden\r\nDate: Sat, 28 Nov 2026 05:00:00 GMT\r\n"
         "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n"

@@ -17,13 +17,13 @@ TEST_CASE("records are taken in their order, from any number on", "[observe][tap
   for (const char* const line : {"a\n", "b\n", "c\n"}) tap.add(line);
   CHECK(tap.take(0, 10).lines == std::vector<std::string>{"a", "b", "c"});
   CHECK(tap.take(0, 10).next == 3);
-  const RequestTap::Taken some = tap.take(1, 1);
+  const RequestTap::RecordBatch some = tap.take(1, 1);
   CHECK(some.lines == std::vector<std::string>{"b"});
   CHECK(some.next == 2);
   CHECK(some.dropped == 0);
   CHECK(tap.take(3, 10).lines.empty());
   // A number of another process.
-  const RequestTap::Taken later = tap.take(1000, 10);
+  const RequestTap::RecordBatch later = tap.take(1000, 10);
   CHECK(later.lines.empty());
   CHECK(later.next == 3);
 }
@@ -36,7 +36,7 @@ TEST_CASE("memory is bounded, and what was not fetched is counted", "[observe][t
   CHECK(tap.take(0, 100000).dropped == 0);
   CHECK(tap.take(0, 100000).lines.size() == kKept);
   tap.add(std::string(kLine, 'b') + "\n");
-  const RequestTap::Taken taken = tap.take(0, 100000);
+  const RequestTap::RecordBatch taken = tap.take(0, 100000);
   CHECK(taken.dropped == 1);
   CHECK(taken.lines.size() == kKept);
   CHECK(taken.lines.back().front() == 'b');
@@ -61,7 +61,7 @@ TEST_CASE("several threads add, one takes", "[observe][tap][concurrent]") {
   std::uint64_t from = 0;
   std::size_t seen = 0;
   while (from != tap.next()) {
-    const RequestTap::Taken taken = tap.take(from, 100);
+    const RequestTap::RecordBatch taken = tap.take(from, 100);
     seen += taken.lines.size();
     from = taken.next;
   }

@@ -26,7 +26,8 @@ struct Deciding {
       : world({origin.url()}, settings, change),
         request(world.request("GET /a HTTP/1.1\r\nHost: h\r\n\r\n")) {}
   Use admit(const StoringPlan& plan, std::uint32_t joined = 0) {
-    return server::admit(*world.services, *request, *request->treatment, plan, joined, response);
+    return server::admit(*world.services, *request, *request->request_policy, plan, joined,
+                         response);
   }
 
   Origin origin;
@@ -94,15 +95,15 @@ TEST_CASE("what is refused for its size alone is told from what is not", "[origi
   Deciding deciding;
   const auto refused = [&](std::uint64_t bytes) {
     return is_refused_for_size(*deciding.world.services, *deciding.request,
-                               *deciding.request->treatment, bytes);
+                               *deciding.request->request_policy, bytes);
   };
   CHECK_FALSE(refused(10));
   CHECK(refused(kThreshold + 1));
   Deciding never([](cache::KernelOptions& options) {
     options.admission.policy = cache::AdmissionPolicy::kNever;
   });
-  CHECK_FALSE(is_refused_for_size(*never.world.services, *never.request, *never.request->treatment,
-                                  kThreshold + 1));
+  CHECK_FALSE(is_refused_for_size(*never.world.services, *never.request,
+                                  *never.request->request_policy, kThreshold + 1));
 }
 
 TEST_CASE("what is not shared is remembered as long as is configured, or forgotten",
@@ -152,7 +153,7 @@ TEST_CASE("an unsafe method takes with it what its response names, and no more",
   const std::string text =
       "HTTP/1.1 201 Created\r\nLocation: /b\r\nContent-Location: http://elsewhere/c\r\n"
       "Content-Length: 0\r\n\r\n";
-  Received received;
+  ReceivedResponse received;
   receive(world, text, received);
   invalidate_others(*world.services, *target, received.head);
   CHECK_FALSE(is_fresh(world, *target));

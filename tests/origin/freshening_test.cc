@@ -54,7 +54,7 @@ struct StoredOne {
   void head(std::string text) {
     answer = std::move(text);
     receive(world, answer, received, http::Method::kHead);
-    update_by_head(*world.services, *request, received, old, http::Proof::kUsual);
+    update_by_head(*world.services, *request, received, old, http::ValidatorStrength::kUsual);
   }
   // Until when the cache holds it for fresh.
   Nanoseconds fresh_for() { return world.lookup(*request).fresh_until - world.loop->now(); }
@@ -65,7 +65,7 @@ struct StoredOne {
   std::string body;
   store::ObjectRef old;
   std::string answer;
-  Received received;
+  ReceivedResponse received;
 };
 
 TEST_CASE("a 304 renews fields and lifetime, and the bytes stay", "[origin][freshening]") {
@@ -271,7 +271,7 @@ TEST_CASE("a 304 freshens nothing that came since it was requested", "[origin][f
   receive(one.world, one.answer, one.received);
   const bool came = GENERATE(true, false);
   if (came) {
-    one.world.inflight.latest_answers().note(
+    one.world.inflight.latest_responses().note(
         {.key = one.request->hash, .number = meta_of(*one.old).variant},
         {.date = http::kNoDate, .requested = one.received.request_time},
         one.received.request_time + std::chrono::seconds(1));

@@ -20,7 +20,7 @@ struct Passed {
                               "\r\n")),
         text(std::string(lines) + "\r\n") {
     receive(world, text, received, method);
-    treatment = *received.treatment;
+    request_policy = *received.request_policy;
     it = make_passed_response(*world.services, *request, received, true);
   }
   std::string common() const { return it.response->head.substr(0, it.response->common_bytes); }
@@ -29,11 +29,11 @@ struct Passed {
   World world;
   std::shared_ptr<const RequestContext> request;
   std::string text;
-  Received received;
-  Treatment treatment;  // as the configuration has it; to be changed, and taken by again()
+  ReceivedResponse received;
+  RequestPolicy request_policy;  // as the configuration has it; to be changed, and taken by again()
   PassedResponse it;
   const http::StoredMeta& again() {
-    received.treatment = &treatment;
+    received.request_policy = &request_policy;
     it = make_passed_response(*world.services, *request, received, true);
     return it.response->meta;
   }
@@ -118,12 +118,13 @@ TEST_CASE("configured windows of staleness are for what was fresh once", "[origi
       "HTTP/1.1 200 OK\r\nCache-Control: max-age=0, stale-while-revalidate=20, "
       "stale-if-error=30\r\n"
       "ETag: \"v\"\r\nContent-Length: 0\r\n");
-  for (Passed* passed : {&fresh, &never, &permits}) passed->treatment.swr_seconds_default = 600;
+  for (Passed* passed : {&fresh, &never, &permits})
+    passed->request_policy.swr_seconds_default = 600;
   CHECK(fresh.again().swr_seconds == 600);
   CHECK(never.again().swr_seconds == 0);
   CHECK(permits.again().swr_seconds == 20);
   for (Passed* passed : {&fresh, &never, &permits}) {
-    passed->treatment.swr_seconds = passed->treatment.sie_seconds = 6000;
+    passed->request_policy.swr_seconds = passed->request_policy.sie_seconds = 6000;
   }
   CHECK(fresh.again().swr_seconds == 6000);
   CHECK(fresh.again().sie_seconds == 6000);
@@ -132,21 +133,21 @@ TEST_CASE("configured windows of staleness are for what was fresh once", "[origi
   CHECK(never.again().sie_seconds == 0);
   CHECK(permits.again().swr_seconds == 20);
   CHECK(permits.again().sie_seconds == 30);
-  permits.treatment.swr_seconds = permits.treatment.sie_seconds = 5;
+  permits.request_policy.swr_seconds = permits.request_policy.sie_seconds = 5;
   CHECK(permits.again().swr_seconds == 5);
   CHECK(permits.again().sie_seconds == 5);
   // By a rule that decides the lifetime the operator answers for it, also where that is none.
-  never.treatment.store.freshness.rule.seconds = 0;
+  never.request_policy.store.freshness.rule.seconds = 0;
   CHECK(never.again().swr_seconds == 6000);
   CHECK(never.again().sie_seconds == 6000);
   CHECK(never.again().is(StoredMeta::kNeverFresh));
-  never.treatment.sie_seconds.reset();
-  never.treatment.stale.error_status_seconds_max = 700;
+  never.request_policy.sie_seconds.reset();
+  never.request_policy.stale.error_status_seconds_max = 700;
   CHECK(never.again().sie_seconds == 700);
-  never.treatment.store.freshness.rule = {.seconds_max = 0};
+  never.request_policy.store.freshness.rule = {.seconds_max = 0};
   CHECK(never.again().sie_seconds == 0);
-  never.treatment.store.freshness.rule = {.seconds = 1};
-  never.treatment.sie_seconds = 6000;
+  never.request_policy.store.freshness.rule = {.seconds = 1};
+  never.request_policy.sie_seconds = 6000;
   CHECK(never.again().swr_seconds == 6000);
   CHECK(never.again().sie_seconds == 6000);
 }
@@ -163,12 +164,12 @@ TEST_CASE("no freshness is guessed where the origin saw a Cookie", "[origin][pas
   CHECK(with.it.decision.ok());
   CHECK(with.again().is(StoredMeta::kNeverFresh));
   CHECK(with.again().is(StoredMeta::kWithCookie));
-  with.treatment.store.freshness.heuristic_with_cookie = true;
+  with.request_policy.store.freshness.heuristic_with_cookie = true;
   CHECK_FALSE(with.again().is(StoredMeta::kNeverFresh));
   CHECK(with.again().is(StoredMeta::kWithCookie));
   // A rule's bounds hold for what is left of the guess.
-  with.treatment.store.freshness.heuristic_with_cookie = false;
-  with.treatment.store.freshness.rule.seconds_min = 60;
+  with.request_policy.store.freshness.heuristic_with_cookie = false;
+  with.request_policy.store.freshness.rule.seconds_min = 60;
   CHECK(with.again().lifetime_seconds == 60);
   Passed stated(dated + "Cache-Control: max-age=60\r\n", cookie);
   CHECK_FALSE(stated.again().is(StoredMeta::kNeverFresh));

@@ -36,7 +36,7 @@ struct Stored {
     it.head = head;
   }
   std::string head;
-  ToValidate it;
+  PendingValidation it;
 };
 
 struct Row {

@@ -44,7 +44,7 @@ struct Storing {
   World world;
   std::shared_ptr<const RequestContext> request;
   std::string text;
-  Received received;
+  ReceivedResponse received;
   SharedResponse response;
   StoreWriter writer;
   store::BodyRef body;
@@ -220,7 +220,7 @@ TEST_CASE("what a newer answer has overtaken is not stored", "[origin][store]") 
   storing.body->complete();
   const MonotonicTime now = storing.world.loop->now();
   const bool is_newer = GENERATE(true, false);
-  storing.world.inflight.latest_answers().note(
+  storing.world.inflight.latest_responses().note(
       {.key = storing.request->hash, .number = 0},
       {.date = http::kNoDate,
        .requested = is_newer ? now + std::chrono::seconds(9) : MonotonicTime{}},

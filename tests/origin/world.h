@@ -101,7 +101,7 @@ class Origin {
 };
 
 class World final : public FetchKeeper,
-                    public MemoryRelief,
+                    public MemoryReclaim,
                     public WorkerNow,
                     public cache::PayloadOwner,
                     public cache::Observer {
@@ -166,7 +166,7 @@ class World final : public FetchKeeper,
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // --- FetchKeeper, MemoryRelief, WorkerNow, PayloadOwner, Observer ---
+  // --- FetchKeeper, MemoryReclaim, WorkerNow, PayloadOwner, Observer ---
   void keep(std::unique_ptr<Fetch> fetch) override { fetches.push_back(std::move(fetch)); }
   void retire(Fetch& fetch) override {
     for (auto it = fetches.begin(); it != fetches.end(); ++it) {
@@ -252,14 +252,14 @@ class World final : public FetchKeeper,
   std::shared_ptr<const Runtime> runtime;
   std::unique_ptr<net::Resolver> resolver;
   WorkerStats stats;
-  OriginLines lines{[] {}};
+  OriginQueues lines{[] {}};
   OriginPool pool;
   OriginWarnings warnings;
   // More than a stack has room for, where a case has several.
   std::unique_ptr<Inflight> inflight_room = std::make_unique<Inflight>();
   Inflight& inflight = *inflight_room;
-  LatestMoment latest_moment;
-  OldServers old_servers;
+  LamportClock latest_moment;
+  Http10Servers old_servers;
   filter::Seed seed{1, 2};
   std::unique_ptr<disk::Disks> disks;  // none
   std::unique_ptr<OriginServices> services;
@@ -318,7 +318,7 @@ class FetchReader final : public TransferReader {
 
   std::optional<TransferFailure> failure;
   std::optional<Validated> validated;
-  std::optional<Switched> switched;
+  std::optional<SwitchedConnection> switched;
   std::string interim;
   std::string head;
   std::string body;

@@ -44,7 +44,7 @@ struct Live final : LiveSource {
   History rows;
 };
 
-struct Process final : Administered {
+struct Process final : ProcessControl {
   std::optional<pid_t> upgraded;  // nothing: upgrades fail
   const config::Config& config() const override { return settings; }
   bool is_ready() const override { return ready; }
@@ -59,7 +59,7 @@ struct Process final : Administered {
       done(fail("it did not start"));
     }
   }
-  bool purge(PurgeOrder order, std::move_only_function<void(const Purged&)> done) override {
+  bool purge(PurgeOrder order, std::move_only_function<void(const PurgeResult&)> done) override {
     orders.push_back(std::move(order));
     if (!takes) return false;
     if (at_once) {
@@ -86,12 +86,12 @@ struct Process final : Administered {
     done(reload_fault.empty() ? Result<void>() : fail(reload_fault));
   }
   void drain() override { ++drains; }
-  Followers& followers() override { return following; }
+  RequestFollowers& followers() override { return following; }
   int reloads = 0;
   int drains = 0;
   std::string reload_fault;
   RequestTap tap;
-  Followers following{tap};
+  RequestFollowers following{tap};
   Memory handover;
   Live page;
   config::Config settings;
@@ -101,7 +101,7 @@ struct Process final : Administered {
   bool at_once = true;
   std::vector<PurgeOrder> orders;
   std::vector<Rejections::Which> cleared;
-  std::vector<std::move_only_function<void(const Purged&)>> dones;
+  std::vector<std::move_only_function<void(const PurgeResult&)>> dones;
 };
 
 class Admin {

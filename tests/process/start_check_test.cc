@@ -18,7 +18,7 @@ namespace {
 net::Address loopback() { return net::Address::parse_ip("127.0.0.1", 0).value(); }
 
 // A listener of somebody else, and its address.
-struct Taken {
+struct OccupiedPort {
   net::Socket listener = net::listen_on(loopback(), 1, net::SharePort::kNo).value();
   std::string address = net::bound_address(listener).to_string();
 };
@@ -116,8 +116,8 @@ TEST_CASE("a disk that a start would refuse is named, and none is made", "[serve
 }
 
 TEST_CASE("every address that is taken is named", "[server][start]") {
-  const Taken first;
-  const Taken second;
+  const OccupiedPort first;
+  const OccupiedPort second;
   config::Config config = sound_config();
   config.listen.push_back({.address = first.address, .mode = config::Mode::kForward});
   config.admin.address = {second.address};

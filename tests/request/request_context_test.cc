@@ -77,16 +77,16 @@ void check_fresh(const RequestContext& context) {
   CHECK_FALSE(context.through_proxy);
   CHECK_FALSE(context.secure);
   CHECK(context.tls == nullptr);
-  CHECK(context.came == RequestContext::Came::kAsItIs);
+  CHECK(context.ingress == RequestContext::Ingress::kAsItIs);
   CHECK(context.rule == nullptr);
-  CHECK(context.treatment == nullptr);
+  CHECK(context.request_policy == nullptr);
   CHECK(context.listener.empty());
   CHECK(context.key.empty());
   CHECK(context.asked.empty());
   CHECK(context.uri.bytes == fresh.uri.bytes);
   CHECK(context.uri.path == fresh.uri.path);
   CHECK(context.digest.empty());
-  CHECK_FALSE(context.is_elsewhere);
+  CHECK_FALSE(context.is_cross_origin);
   CHECK_FALSE(context.was_redirected);
   CHECK(context.first_asked.empty());
   CHECK(context.first_uri.path == fresh.first_uri.path);
@@ -130,14 +130,14 @@ TEST_CASE("the second use of a context has nothing of the first", "[request][con
     context.policy = &policy;
     context.through_proxy = context.secure = true;
     context.tls = std::make_shared<const ClientTls>();
-    context.came = RequestContext::Came::kInside;
-    context.treatment = full->treatment;
+    context.ingress = RequestContext::Ingress::kInside;
+    context.request_policy = full->request_policy;
     context.rule = reinterpret_cast<const Rule*>(&policy);  // looked at by nobody
     context.listener = context.digest = context.request_id = context.user = "said";
     context.login = "said";
     context.key = context.asked = context.first_asked = std::string(100, 'k');
     context.uri = context.first_uri = full->uri;
-    context.is_elsewhere = context.was_redirected = context.purges = true;
+    context.is_cross_origin = context.was_redirected = context.purges = true;
     context.hash = {1, 2};
     context.listener_index = 3;
     context.counts = std::make_shared<ListenerPart::element_type>();

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "proxy/http/parser.h"
-#include "proxy/request/view_maker.h"
+#include "proxy/request/request_view_builder.h"
 #include "tests/catch.h"
 
 namespace encore::server {
@@ -17,11 +17,11 @@ class Requests {
     auto made = Runtime::create(config, {}, "test");
     REQUIRE(made.has_value());
     runtime = *made;
-    views_.emplace(runtime, seed_, doing);
+    views_.emplace(runtime, seed_, activity);
   }
   // `lines`: request line and fields, each with LF.
   ViewFault make(config::Mode mode, std::string_view lines, const char* from = "127.0.0.1",
-                 const Inside* inside = nullptr) {
+                 const InterceptedConnect* inside = nullptr) {
     text.clear();
     for (const char c : lines) {
       if (c == '\n') text += '\r';
@@ -39,7 +39,7 @@ class Requests {
   void end() { views_.reset(); }
 
   std::shared_ptr<const Runtime> runtime;
-  Doing doing;
+  ThreadActivity activity;
   // Text of the last one.
   std::string text;
   net::Address client;
@@ -47,7 +47,7 @@ class Requests {
 
  private:
   filter::Seed seed_{1, 2};
-  std::optional<ViewMaker> views_;
+  std::optional<RequestViewBuilder> views_;
   http::RequestHead head_;
 };
 

@@ -169,10 +169,10 @@ TEST_CASE("a 304 confirms the response whose validators it names", "[rfc9111][4.
 }
 
 TEST_CASE("a HEAD shows whether the stored response is outdated, or nothing", "[rfc9111][4.3.5]") {
-  using enum HeadShows;
+  using enum HeadEvidence;
   const auto shown = [](const std::string& fields) {
     const std::string text = crlf("HTTP/1.1 200 OK\n" + fields);
-    return head_shows(kBoth, response_head(text), 10, kNow, Proof::kUsual);
+    return compare_head(kBoth, response_head(text), 10, kNow, ValidatorStrength::kUsual);
   };
   CHECK(shown("A: b") == kNothing);
   CHECK(shown("ETag: \"v1\"") == kSame);
@@ -186,26 +186,27 @@ TEST_CASE("a HEAD shows whether the stored response is outdated, or nothing", "[
 }
 
 TEST_CASE("a HEAD's validators count as far as they prove something", "[rfc9111][4.3.5]") {
-  using enum HeadShows;
-  const auto shown = [](const Validators& stored, const std::string& fields, Proof proof) {
+  using enum HeadEvidence;
+  const auto shown = [](const Validators& stored, const std::string& fields,
+                        ValidatorStrength proof) {
     const std::string text = crlf("HTTP/1.1 200 OK\n" + fields);
-    return head_shows(stored, response_head(text), 10, kNow, proof);
+    return compare_head(stored, response_head(text), 10, kNow, proof);
   };
   const Validators dated{.last_modified = kModified, .date = kModified};
   const std::string same_date = "Last-Modified: " + date_text(kModified);
   // Nor is a length enough with a date that proves nothing.
-  CHECK(shown(dated, same_date + "\nContent-Length: 10", Proof::kUsual) == kNothing);
-  CHECK(shown(kWeak, "ETag: W/\"v1\"", Proof::kUsual) == kSame);
-  CHECK(shown(kWeak, "ETag: W/\"v1\"", Proof::kStrong) == kNothing);
-  CHECK(shown(kBoth, "Content-Length: 10", Proof::kStrong) == kNothing);
-  CHECK(shown(kBoth, "ETag: \"v1\"", Proof::kStrong) == kSame);
-  CHECK(shown(kDateOnly, same_date, Proof::kStrong) == kSame);
-  CHECK(shown(kWeak, "ETag: W/\"v2\"", Proof::kStrong) == kChange);
+  CHECK(shown(dated, same_date + "\nContent-Length: 10", ValidatorStrength::kUsual) == kNothing);
+  CHECK(shown(kWeak, "ETag: W/\"v1\"", ValidatorStrength::kUsual) == kSame);
+  CHECK(shown(kWeak, "ETag: W/\"v1\"", ValidatorStrength::kStrong) == kNothing);
+  CHECK(shown(kBoth, "Content-Length: 10", ValidatorStrength::kStrong) == kNothing);
+  CHECK(shown(kBoth, "ETag: \"v1\"", ValidatorStrength::kStrong) == kSame);
+  CHECK(shown(kDateOnly, same_date, ValidatorStrength::kStrong) == kSame);
+  CHECK(shown(kWeak, "ETag: W/\"v2\"", ValidatorStrength::kStrong) == kChange);
 }
 
 TEST_CASE("a doubt takes a strong validator, and expiry a date of another second",
           "[rfc9110][8.8.2.2]") {
-  const auto asked = [](Validators validators, Proof proof) {
+  const auto asked = [](Validators validators, ValidatorStrength proof) {
     std::string out;
     append_validation_fields(sufficient(validators, proof), out);
     return out;
@@ -216,15 +217,16 @@ TEST_CASE("a doubt takes a strong validator, and expiry a date of another second
   const auto since = [](UnixSeconds apart) {
     return "If-Modified-Since: " + date_text(kNow - apart) + "\r\n";
   };
-  CHECK(asked(dated(-1), Proof::kUsual).empty());
-  CHECK(asked(dated(0), Proof::kUsual).empty());
-  CHECK(asked(dated(1), Proof::kUsual) == since(1));
-  CHECK(asked(dated(59), Proof::kStrong).empty());
-  CHECK(asked(dated(60), Proof::kStrong) == since(60));
-  CHECK(asked(kWeak, Proof::kUsual) == "If-None-Match: W/\"v1\"\r\n");
-  CHECK(asked(kWeak, Proof::kStrong).empty());
-  CHECK(asked(kBoth, Proof::kStrong).starts_with("If-None-Match: \"v1\"\r\nIf-Modified-Since: "));
-  CHECK(asked({.last_modified = kNow - 100}, Proof::kUsual).empty());
+  CHECK(asked(dated(-1), ValidatorStrength::kUsual).empty());
+  CHECK(asked(dated(0), ValidatorStrength::kUsual).empty());
+  CHECK(asked(dated(1), ValidatorStrength::kUsual) == since(1));
+  CHECK(asked(dated(59), ValidatorStrength::kStrong).empty());
+  CHECK(asked(dated(60), ValidatorStrength::kStrong) == since(60));
+  CHECK(asked(kWeak, ValidatorStrength::kUsual) == "If-None-Match: W/\"v1\"\r\n");
+  CHECK(asked(kWeak, ValidatorStrength::kStrong).empty());
+  CHECK(asked(kBoth, ValidatorStrength::kStrong)
+            .starts_with("If-None-Match: \"v1\"\r\nIf-Modified-Since: "));
+  CHECK(asked({.last_modified = kNow - 100}, ValidatorStrength::kUsual).empty());
 }
 
 TEST_CASE("a 304 makes the date of what it confirms no stronger", "[rfc9110][8.8.2.2]") {

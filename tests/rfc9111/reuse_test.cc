@@ -54,16 +54,16 @@ TEST_CASE("what is in doubt is validated by what is strong", "[rfc9111][4.3.1]")
     return wanted_proof(meta, stale_from, parse_request_directives(FieldText(request).fields()),
                         options);
   };
-  CHECK(proof(meta.fresh_until, "A: b") == Proof::kUsual);
-  CHECK(proof(meta.fresh_until + 1h, "A: b") == Proof::kUsual);
-  CHECK(proof(meta.fresh_until - 1s, "A: b") == Proof::kUsual);  // a disk's seconds
-  CHECK(proof(meta.fresh_until - 2s, "A: b") == Proof::kStrong);
-  CHECK(proof(meta.fresh_until, "Cache-Control: max-age=0") == Proof::kUsual);
-  CHECK(proof(meta.fresh_until, "Cache-Control: no-cache") == Proof::kStrong);
+  CHECK(proof(meta.fresh_until, "A: b") == ValidatorStrength::kUsual);
+  CHECK(proof(meta.fresh_until + 1h, "A: b") == ValidatorStrength::kUsual);
+  CHECK(proof(meta.fresh_until - 1s, "A: b") == ValidatorStrength::kUsual);  // a disk's seconds
+  CHECK(proof(meta.fresh_until - 2s, "A: b") == ValidatorStrength::kStrong);
+  CHECK(proof(meta.fresh_until, "Cache-Control: max-age=0") == ValidatorStrength::kUsual);
+  CHECK(proof(meta.fresh_until, "Cache-Control: no-cache") == ValidatorStrength::kStrong);
   CHECK(proof(meta.fresh_until, "Cache-Control: no-cache", {.ignore_client_reload = true}) ==
-        Proof::kUsual);
+        ValidatorStrength::kUsual);
   meta.flags |= StoredMeta::kInvalidated;
-  CHECK(proof(meta.fresh_until, "A: b") == Proof::kStrong);
+  CHECK(proof(meta.fresh_until, "A: b") == ValidatorStrength::kStrong);
 }
 
 TEST_CASE("a soft purge makes stale at once, and lets the stale windows begin", "[rfc9111][4.4]") {

@@ -13,22 +13,22 @@ net::Address address(const char* text) { return net::Address::parse_ip(text, 0).
 
 TEST_CASE("a listener takes the clients that it allows and does not deny", "[settings][access]") {
   config::Listen listen;
-  CHECK(Access(listen).may_come(address("192.0.2.1")));
-  CHECK(Access(listen).may_come(net::Address()));
+  CHECK(Access(listen).allows_client(address("192.0.2.1")));
+  CHECK(Access(listen).allows_client(net::Address()));
   listen.deny_clients = {"192.0.2.128/25"};
-  CHECK(Access(listen).may_come(address("192.0.2.127")));
-  CHECK_FALSE(Access(listen).may_come(address("192.0.2.128")));
-  CHECK_FALSE(Access(listen).may_come(address("::ffff:192.0.2.128")));
+  CHECK(Access(listen).allows_client(address("192.0.2.127")));
+  CHECK_FALSE(Access(listen).allows_client(address("192.0.2.128")));
+  CHECK_FALSE(Access(listen).allows_client(address("::ffff:192.0.2.128")));
   // Nobody is in no list, and so is not let past one.
-  CHECK_FALSE(Access(listen).may_come(net::Address()));
+  CHECK_FALSE(Access(listen).allows_client(net::Address()));
   listen.allow_clients = {"192.0.2.0/24", "2001:db8::/32"};
   const Access both(listen);
-  CHECK(both.may_come(address("192.0.2.1")));
-  CHECK(both.may_come(address("2001:db8::1")));
-  CHECK_FALSE(both.may_come(address("192.0.2.200")));
-  CHECK_FALSE(both.may_come(address("192.0.3.1")));
+  CHECK(both.allows_client(address("192.0.2.1")));
+  CHECK(both.allows_client(address("2001:db8::1")));
+  CHECK_FALSE(both.allows_client(address("192.0.2.200")));
+  CHECK_FALSE(both.allows_client(address("192.0.3.1")));
   listen.allow_clients = {"0.0.0.0/0", "::/0"};
-  CHECK_FALSE(Access(listen).may_come(net::Address()));
+  CHECK_FALSE(Access(listen).allows_client(net::Address()));
 }
 
 TEST_CASE("a listener takes what it allows and does not deny", "[settings][access]") {

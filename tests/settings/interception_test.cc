@@ -93,10 +93,10 @@ TEST_CASE("An authority that cannot be used is refused, with its file", "[settin
 TEST_CASE("There is a session for what the authority may sign for", "[settings][intercept]") {
   const Authority authority({"a.example"});
   const auto interception = made(authority.intercepting({"a.example"}));
-  CHECK(interception->session("a.example", InsideHttp2::kOn, kNow) != nullptr);
-  CHECK(interception->session("x.a.example", InsideHttp2::kOn, kNow) != nullptr);
-  CHECK(interception->session("b.example", InsideHttp2::kOn, kNow) == nullptr);
-  CHECK(interception->session("a.example", InsideHttp2::kOn, kNow + std::chrono::days(3650)) ==
+  CHECK(interception->session("a.example", InterceptHttp2::kOn, kNow) != nullptr);
+  CHECK(interception->session("x.a.example", InterceptHttp2::kOn, kNow) != nullptr);
+  CHECK(interception->session("b.example", InterceptHttp2::kOn, kNow) == nullptr);
+  CHECK(interception->session("a.example", InterceptHttp2::kOn, kNow + std::chrono::days(3650)) ==
         nullptr);
   CHECK(interception->mint().made() == 2);
 }
@@ -104,7 +104,7 @@ TEST_CASE("There is a session for what the authority may sign for", "[settings][
 TEST_CASE("A reload keeps what was signed and who rejected it", "[settings][intercept]") {
   const Authority authority({"a.example"});
   const auto before = made(authority.intercepting({"a.example"}));
-  REQUIRE(before->session("a.example", InsideHttp2::kOn, kNow) != nullptr);
+  REQUIRE(before->session("a.example", InterceptHttp2::kOn, kNow) != nullptr);
   for (int i = 0; i < 3; ++i) before->note_reject(client("10.0.0.1"), "a.example", kThen);
   const auto after = made(authority.intercepting({"a.example", "x.a.example"}), before.get());
   CHECK(after->mint().kept() == 1);

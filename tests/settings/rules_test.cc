@@ -14,7 +14,7 @@ namespace encore::server {
 namespace {
 
 Rules make_rules(const std::vector<config::Rule>& rules) {
-  return Rules(rules, Treatment{}, Treatment{});
+  return Rules(rules, RequestPolicy{}, RequestPolicy{});
 }
 
 std::string found(const Rules& rules, const RuleQuery& query) {
@@ -209,7 +209,7 @@ TEST_CASE("a URL has a key for each rule that makes another of it", "[settings][
   rules[2].key = config::RuleKey::kDigest;
   const Rules made = make_rules(rules);
   const auto keys = [&](std::string_view url) {
-    return keys_of_url(url, "forward:", made, Treatment{}, true);
+    return keys_of_url(url, "forward:", made, RequestPolicy{}, true);
   };
   CHECK(keys("http://h/q?a=1&b=2") ==
         std::vector<std::string>{"forward:http://h/q?a=1&b=2", "forward:http://h/q",
@@ -222,22 +222,23 @@ TEST_CASE("a URL has a key for each rule that makes another of it", "[settings][
 
 TEST_CASE("what a rule asks or keeps in another way is told apart where rules depend on who asks",
           "[settings][rules]") {
-  const auto apart = [](const std::function<void(config::Rule&)>& change, bool depends = true) {
+  const auto key_suffix = [](const std::function<void(config::Rule&)>& change,
+                             bool depends = true) {
     std::vector<config::Rule> rules(2);
     change(rules[0]);
     if (depends) rules[1].clients = {"10.0.0.0/8"};
     const Rules made = make_rules(rules);
-    const std::string part = made[0].apart();
+    const std::string part = made[0].key_suffix();
     CHECK(made[0].changes_key() == !part.empty());
-    CHECK(made[1].apart().empty());
+    CHECK(made[1].key_suffix().empty());
     return part;
   };
   const auto ignores = [](std::vector<std::string> words) {
     return [words = std::move(words)](config::Rule& rule) { rule.ignore = words; };
   };
-  CHECK(apart(ignores({"vary", "private", "no-cache"})) == "#ignore=private,no-cache,vary");
-  CHECK(apart(ignores({"private"}), false).empty());
-  CHECK(apart([](config::Rule& rule) { rule.fresh = std::chrono::seconds(1); }).empty());
+  CHECK(key_suffix(ignores({"vary", "private", "no-cache"})) == "#ignore=private,no-cache,vary");
+  CHECK(key_suffix(ignores({"private"}), false).empty());
+  CHECK(key_suffix([](config::Rule& rule) { rule.fresh = std::chrono::seconds(1); }).empty());
   std::set<std::string> parts;
   const std::vector<std::function<void(config::Rule&)>> changes = {
       [](config::Rule& rule) { rule.strip_prefix = "/a"; },
@@ -258,10 +259,10 @@ TEST_CASE("what a rule asks or keeps in another way is told apart where rules de
         rule.follow_redirects = true;
       }};
   for (const auto& change : changes) {
-    const std::string part = apart(change);
+    const std::string part = key_suffix(change);
     CHECK(part.find("#asks=") != std::string::npos);
-    CHECK(part == apart(change));
-    CHECK(apart(change, false).empty());
+    CHECK(part == key_suffix(change));
+    CHECK(key_suffix(change, false).empty());
     CHECK(parts.insert(part).second);
   }
 }
@@ -271,13 +272,13 @@ TEST_CASE("rules that only answer do not make others depend on who asks", "[sett
   rules[0].ignore = {"private"};
   rules[1].clients = {"10.0.0.0/8"};
   rules[1].deny = 403;
-  CHECK(make_rules(rules)[0].apart().empty());
+  CHECK(make_rules(rules)[0].key_suffix().empty());
   rules[1].deny = {};
-  CHECK_FALSE(make_rules(rules)[0].apart().empty());
+  CHECK_FALSE(make_rules(rules)[0].key_suffix().empty());
   rules[1].cache = false;
-  CHECK(make_rules(rules)[0].apart().empty());
+  CHECK(make_rules(rules)[0].key_suffix().empty());
   rules[1].content_type = {"a/b"};
-  CHECK_FALSE(make_rules(rules)[0].apart().empty());
+  CHECK_FALSE(make_rules(rules)[0].key_suffix().empty());
 }
 
 TEST_CASE("somebody may be answered by a rule, unless one in front holds for all",
@@ -316,7 +317,7 @@ TEST_CASE("a redirection is filled in from the request", "[settings][rules]") {
 }
 
 TEST_CASE("what a rule does not say stays as it is for all", "[settings][rules]") {
-  Treatment all;
+  RequestPolicy all;
   all.max_object_bytes = 7;
   all.collapse = false;
   all.reuse.ignore_client_reload = true;
@@ -327,13 +328,13 @@ TEST_CASE("what a rule does not say stays as it is for all", "[settings][rules]"
   rules[1].key_query = "except:b";
   rules[1].fresh = std::chrono::milliseconds(1500);
   const Rules made(rules, all, all);
-  const Treatment& same = made[0].treatment(true);
+  const RequestPolicy& same = made[0].request_policy(true);
   CHECK(same.max_object_bytes == 7);
   CHECK_FALSE(same.collapse);
   CHECK(same.reuse.ignore_client_reload);
   CHECK(same.keys.drop_query == std::vector<std::string>{"a"});
   CHECK_FALSE(made[0].changes_key());
-  const Treatment& other = made[1].treatment(false);
+  const RequestPolicy& other = made[1].request_policy(false);
   CHECK(other.max_object_bytes == 9);
   CHECK(other.collapse);
   CHECK(other.keys.drop_query == std::vector<std::string>{"a", "b"});

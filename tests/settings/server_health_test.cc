@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::seconds;
 using Others = ServerHealth::Others;
-using Trier = ServerHealth::Trier;
+using ProbeFailover = ServerHealth::ProbeFailover;
 
 MonotonicTime at(int s) { return MonotonicTime(seconds(s)); }
 
@@ -57,13 +57,13 @@ TEST_CASE("each attempt that fails doubles the rest, what was under way before d
   ServerHealth health;
   CHECK(health.fail(at(100), kPolicy, 0, Others::kAreInTurn));
   for (int i = 0; i < 5; ++i) CHECK_FALSE(health.fail(at(101), kPolicy, 0, Others::kAreInTurn));
-  CHECK_FALSE(health.is_due(at(109), Trier::kCanGoOn));
-  REQUIRE(health.is_due(at(110), Trier::kCanGoOn));
-  health.begin_try(at(110));
-  CHECK_FALSE(health.is_due(at(111), Trier::kCanGoOn));
+  CHECK_FALSE(health.is_due(at(109), ProbeFailover::kCanGoOn));
+  REQUIRE(health.is_due(at(110), ProbeFailover::kCanGoOn));
+  health.begin_probe(at(110));
+  CHECK_FALSE(health.is_due(at(111), ProbeFailover::kCanGoOn));
   CHECK_FALSE(health.fail(at(112), kPolicy, 0, Others::kAreInTurn));
   CHECK(health.until() == at(132));
-  health.begin_try(at(132));
+  health.begin_probe(at(132));
   CHECK_FALSE(health.fail(at(132), kPolicy, 0, Others::kAreInTurn));
   CHECK(health.until() == at(172));
   // An answer makes all good.
@@ -76,8 +76,8 @@ TEST_CASE("who cannot go on to another server tries one only when nobody else do
           "[server][health]") {
   ServerHealth health;
   CHECK(health.fail(at(100), kPolicy, 0, Others::kAreInTurn));
-  CHECK_FALSE(health.is_due(at(110), Trier::kCannot));
-  CHECK(health.is_due(at(120), Trier::kCannot));
+  CHECK_FALSE(health.is_due(at(110), ProbeFailover::kCannot));
+  CHECK(health.is_due(at(120), ProbeFailover::kCannot));
 }
 
 TEST_CASE("what is down is neither in turn nor tried until it is up", "[server][health]") {
@@ -86,7 +86,7 @@ TEST_CASE("what is down is neither in turn nor tried until it is up", "[server][
   CHECK_FALSE(health.set_down(true, at(1)));
   CHECK_FALSE(health.is_in_turn());
   CHECK(health.fail(at(1), kPolicy, 0, Others::kAreInTurn));
-  CHECK_FALSE(health.is_due(at(100), Trier::kCanGoOn));
+  CHECK_FALSE(health.is_due(at(100), ProbeFailover::kCanGoOn));
   CHECK(health.set_down(false, at(200)));
   CHECK(health.is_in_turn());
 }

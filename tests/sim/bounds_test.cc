@@ -258,10 +258,10 @@ TEST_CASE("Bounds that an interrupt ended are not shown", "[sim][bounds]") {
       random_requests(random, {.requests = 20000, .objects = 400}, Sizes::kDiffering);
   auto spool = RequestSpool::create();
   REQUIRE(spool);
-  HeldTrace trace{.objects = ObjectTable(),
-                  .requests = std::move(*spool),
-                  .sample = cache::SpatialSample({}),
-                  .marks = {}};
+  LoadedTrace trace{.objects = ObjectTable(),
+                    .requests = std::move(*spool),
+                    .sample = cache::SpatialSample({}),
+                    .marks = {}};
   for (const ReplayRequest& request : requests) {
     trace.objects.number({.key = request.key, .time_ns = 0, .size_bytes = request.size_bytes});
   }

@@ -6,9 +6,9 @@
 namespace encore::sim {
 
 TEST_CASE("Mother-of-All repeats itself for a seed and not for another", "[sim][random]") {
-  MotherOfAll a(1);
-  MotherOfAll b(1);
-  MotherOfAll c(2);
+  MotherOfAllRng a(1);
+  MotherOfAllRng b(1);
+  MotherOfAllRng c(2);
   std::set<std::uint32_t> words;
   bool differs = false;
   for (int i = 0; i < 1000; ++i) {

@@ -114,13 +114,13 @@ void Held::look_at_reservations() const {
 void Held::look_at_bodiless() const {
   each_under_way(proxy_, [&](const UnderWay& request) {
     const server::Exchange* const exchange = request.exchange;
-    if (exchange == nullptr || exchange->asking_.transfer() == nullptr ||
+    if (exchange == nullptr || exchange->subscription_.transfer() == nullptr ||
         exchange->steps_.step_ != server::Step::kRespond || !is_without_body(*exchange)) {
       return;
     }
     for (const auto& worker : proxy_.workers()) {
       for (const auto& fetch : worker->fetches()) {
-        if (fetch->transfer_ == exchange->asking_.transfer() && has_body_to_come(*fetch)) {
+        if (fetch->transfer_ == exchange->subscription_.transfer() && has_body_to_come(*fetch)) {
           on_fault_("a request whose answer has no body still reads the transfer");
         }
       }
@@ -138,8 +138,8 @@ void Held::look_at_readers() const {
   }
   each_under_way(proxy_, [&](const UnderWay& request) {
     const server::Exchange* const exchange = request.exchange;
-    if (exchange == nullptr || exchange->asking_.transfer() == nullptr) return;
-    ++readers[exchange->asking_.transfer().get()];
+    if (exchange == nullptr || exchange->subscription_.transfer() == nullptr) return;
+    ++readers[exchange->subscription_.transfer().get()];
   });
   look_at_bodiless();
   for (const auto& [transfer, count] : readers) {

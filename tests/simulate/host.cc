@@ -111,7 +111,7 @@ void Host::turn(std::size_t number) {
   const std::uint64_t revoked = stats.connections_revoked.get() - revoked_before;
   if (revoked != 0 && on_revoked) on_revoked(revoked);
   if (stats.memory_failures.get() != failed_before && system_.on_trouble) {
-    system_.on_trouble(System::Trouble::kShort);
+    system_.on_trouble(System::NetworkFault::kShort);
   }
   if (goes_on) return;
   worker.finish();
@@ -170,7 +170,8 @@ void Host::reload(const config::Config& config) {
 }
 
 std::uint64_t Host::purge(const server::PurgeOrder& order) {
-  const server::Purged purged = server::purge(proxy_->shared(), *proxy_->present_runtime(), order);
+  const server::PurgeResult purged =
+      server::purge(proxy_->shared(), *proxy_->present_runtime(), order);
   if (!purged.durable && !disk_.has_failed()) on_fault_("purge", purged.durable.error().message);
   return purged.count;
 }

@@ -166,7 +166,7 @@ void System::reset_other(std::uint32_t number, std::size_t which) {
 // The network has lost it: both ends learn it, each in its time.
 void System::break_link(std::uint32_t number) {
   Link& link = *links_[number];
-  if (link.to_origin && on_trouble) on_trouble(Trouble::kShort);
+  if (link.to_origin && on_trouble) on_trouble(NetworkFault::kShort);
   if (on_break) on_break();
   if (link.to_origin && on_origin_break) on_origin_break(link.ends[0].descriptor);
   for (std::size_t which = 0; which < 2; ++which) {

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "tests/simulate/attempt.h"
-#include "tests/simulate/roads.h"
+#include "tests/simulate/state_coverage.h"
 
 namespace encore::simulate {
 namespace {

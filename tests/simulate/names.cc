@@ -54,7 +54,7 @@ class Question final : public Resolver::Query {
     System& system = *System::current();
     Resolver::OnDone on_done = std::move(on_done_);
     if (!fails_) return on_done(net::Resolved{addresses_, std::chrono::seconds(1)});
-    if (system.on_trouble) system.on_trouble(System::Trouble::kShort);
+    if (system.on_trouble) system.on_trouble(System::NetworkFault::kShort);
     const auto outcome = Random(system.random())
                              .pick({net::ResolveOutcome::kNotFound, net::ResolveOutcome::kTimeout,
                                     net::ResolveOutcome::kRefused});

@@ -31,7 +31,7 @@ constexpr std::size_t kLooksMax = 8;
 void Purges::count(const char* by, bool soft, const Url& url, Host& host) {
   const std::string text = text_of(ring_, url);
   for (const StoredKey& key : keys_of(host.proxy(), text)) {
-    roads_.note_key(host.proxy(), Fate::kPurged, key.hash);
+    coverage_.note_key(host.proxy(), Fate::kPurged, key.hash);
   }
   Tiers tiers = tiers_of(host.proxy(), text);
   const bool on_disk = tiers.is_in(Tier::kDisk);

@@ -9,7 +9,7 @@
 #include "tests/simulate/host.h"
 #include "tests/simulate/published.h"
 #include "tests/simulate/purged.h"
-#include "tests/simulate/roads.h"
+#include "tests/simulate/state_coverage.h"
 
 namespace encore::simulate {
 
@@ -22,9 +22,10 @@ class Purges {
     bool prefixes = true;
   };
   // All are borrowed. `published` is null where nothing is.
-  Purges(proxyfuzz::Ring& ring, Roads& roads, PublishedOracle* published, const Kinds& kinds)
+  Purges(proxyfuzz::Ring& ring, StateCoverage& roads, PublishedOracle* published,
+         const Kinds& kinds)
       : ring_(ring),
-        roads_(roads),
+        coverage_(roads),
         published_(published),
         kinds_(kinds),
         alone_(ring.world.seed(), 'h', 1),
@@ -66,7 +67,7 @@ class Purges {
   void count(const char* by, bool soft, const proxyfuzz::Url& url, Host& host);
 
   proxyfuzz::Ring& ring_;
-  Roads& roads_;
+  StateCoverage& coverage_;
   PublishedOracle* published_;
   Kinds kinds_;
   Random alone_;

@@ -52,7 +52,7 @@ class RefusingStore final : public Store {
   static bool is_refused() {
     System* system = System::current();
     if (!StoreConduct::refuses || system == nullptr || system->random() % 2 == 0) return false;
-    if (system->on_trouble) system->on_trouble(System::Trouble::kShort);
+    if (system->on_trouble) system->on_trouble(System::NetworkFault::kShort);
     return true;
   }
 

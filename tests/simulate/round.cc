@@ -89,7 +89,8 @@ class Round {
   std::optional<proxyfuzz::Tunnels> tunnels_;
   std::optional<PublishedOracle> published_;
   std::optional<SavedHours> hours_;
-  Roads roads_;
+  using Others = StateCoverage::Others;
+  StateCoverage coverage_;
   Tries tries_{world_};
   std::optional<Purges> purges_;
   proxyfuzz::Loop::Timer next_hour_{};
@@ -191,7 +192,7 @@ Round::Round(const Plan& plan)
     hours_.emplace(world_, *published_);
     await_hour();
   }
-  purges_.emplace(ring_, roads_, published_ ? &*published_ : nullptr,
+  purges_.emplace(ring_, coverage_, published_ ? &*published_ : nullptr,
                   Purges::Kinds{.tags = !publishes, .prefixes = !has_rules});
   world_.on_written = [this](const proxyfuzz::Url& url, double time) {
     if (host_ != nullptr) purges_->note_written(url, time, *host_);
@@ -210,17 +211,17 @@ Round::Round(const Plan& plan)
 // Follows what happens to requests, for the table of roads.
 void Round::follow_roads() {
   system_.on_origin_break = [this](int descriptor) {
-    if (host_ != nullptr) roads_.note_origin(host_->proxy(), Fate::kOriginGone, descriptor);
+    if (host_ != nullptr) coverage_.note_origin(host_->proxy(), Fate::kOriginGone, descriptor);
   };
   world_.on_origin_gone = [this](const proxyfuzz::Request& request) {
     if (host_ == nullptr) return;
     tries_.note(request);
-    roads_.note_tag(host_->proxy(), Fate::kOriginGone, request.tag, Roads::Others::kMetToo);
+    coverage_.note_tag(host_->proxy(), Fate::kOriginGone, request.tag, Others::kMetToo);
   };
   ring_.on_leave = [this](const proxyfuzz::Request* request) {
     if (host_ == nullptr) return;
-    if (request == nullptr) return roads_.note(Fate::kClientGone, Place::kKept);
-    roads_.note_tag(host_->proxy(), Fate::kClientGone, request->tag, Roads::Others::kNotMet);
+    if (request == nullptr) return coverage_.note(Fate::kClientGone, Place::kKept);
+    coverage_.note_tag(host_->proxy(), Fate::kClientGone, request->tag, Others::kNotMet);
   };
 }
 
@@ -432,7 +433,7 @@ void Round::reload(Random& random) {
   } else {
     world_.count("reloads: the same configuration");
   }
-  roads_.note_all(host_->proxy(), Fate::kReload);
+  coverage_.note_all(host_->proxy(), Fate::kReload);
   host_->reload(read_config());
 }
 
@@ -454,7 +455,7 @@ void Round::step_clock(Random& random) {
 
 void Round::fail_disk(Random& random) {
   if (host_ == nullptr || draining_) return;
-  roads_.note_all(host_->proxy(), Fate::kDiskGone);
+  coverage_.note_all(host_->proxy(), Fate::kDiskGone);
   shortages_.of_disk(random, *disk_);
 }
 
@@ -464,7 +465,7 @@ void Round::begin_drain(Random& random) {
   drain_since_ = world_.last_ending = world_.ending_since = now();
   ring_.paused = true;
   if (has(Feature::kMisbehave) && random.percent(40)) all_leave(random);
-  roads_.note_all(host_->proxy(), Fate::kStop);
+  coverage_.note_all(host_->proxy(), Fate::kStop);
   host_->drain();
   world_.count("drains");
 }
@@ -552,7 +553,7 @@ RoundResult Round::run() {
     if (system_.steps() % kStepsToLook == 0 && host_ != nullptr) {
       host_->look_at_held();
       look_at_purged();
-      roads_.look(host_->proxy());
+      coverage_.look(host_->proxy());
     }
     if (system_.take_blocked() && host_ != nullptr) host_->look_at_bodiless();
     if (!tries_.empty() && host_ != nullptr) {
@@ -587,7 +588,7 @@ RoundResult Round::run() {
   result_.digest = system_.digest();
   result_.steps = system_.steps();
   result_.simulated_seconds = now() - started;
-  roads_.tell([this](const std::string& name, std::uint64_t count) { world_.count(name, count); });
+  coverage_.tell([this](const auto& name, std::uint64_t count) { world_.count(name, count); });
   result_.counters = world_.counters();
   return result_;
 }

@@ -11,19 +11,19 @@ namespace encore::simulate {
 
 Shortages::Shortages(System& system, proxyfuzz::World& world, RingLoop& loop)
     : system_(system), world_(world), loop_(loop) {
-  system_.on_trouble = [this](System::Trouble trouble) {
-    const double lasts = trouble == System::Trouble::kLong ? kLongTrouble : kShortTrouble;
+  system_.on_trouble = [this](System::NetworkFault trouble) {
+    const double lasts = trouble == System::NetworkFault::kLong ? kLongTrouble : kShortTrouble;
     world_.last_trouble = std::max(world_.last_trouble, proxyfuzz::now() + lasts);
   };
   system_.on_break = [this] { world_.last_break = proxyfuzz::now(); };
 }
 
 void Shortages::of_descriptors(Random& random) {
-  system_.on_trouble(System::Trouble::kShort);
+  system_.on_trouble(System::NetworkFault::kShort);
   world_.count("shortages of descriptors");
   system_.set_descriptors_max(system_.descriptors() + random.below(4));
   loop_.after(0.001 * static_cast<double>(random.between(1, 80)), [this] {
-    system_.on_trouble(System::Trouble::kShort);
+    system_.on_trouble(System::NetworkFault::kShort);
     system_.set_descriptors_max(SIZE_MAX);
   });
 }

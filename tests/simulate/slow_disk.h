@@ -12,8 +12,8 @@
 #include "proxy/disk/disks.h"
 #include "tests/disk/model/memory_file.h"
 #include "tests/simulate/adversity.h"
-#include "tests/simulate/graves.h"
 #include "tests/simulate/system.h"
+#include "tests/simulate/tombstone_oracle.h"
 
 namespace encore::simulate {
 
@@ -28,7 +28,7 @@ class SlowDisk {
   // The seed of the proxies that share it.
   std::optional<filter::Seed> seed;
   // Those of the proxies that have had it.
-  Graves graves;
+  TombstoneOracle graves;
   // Its contents, whether the device fails or not.
   disk::File& contents() { return *file_; }
 

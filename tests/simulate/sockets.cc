@@ -91,7 +91,7 @@ int System::connect(int descriptor, const sockaddr* address, socklen_t size) {
     at->error = random_.pick({ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT, ECONNRESET});
     if (at->error == ETIMEDOUT) delay = kConnectTimeout;
     // If the name has another address, at which nobody is, that one is waited for.
-    if (on_trouble) on_trouble(Trouble::kLong);
+    if (on_trouble) on_trouble(NetworkFault::kLong);
   }
   if (adversity_.latency_max != 0) {
     delay += static_cast<std::int64_t>(

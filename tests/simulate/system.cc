@@ -140,7 +140,7 @@ int System::fail(int error) {
 
 bool System::has_descriptor(Side side) {
   if (side == Side::kWorld || proxy_descriptors_ < descriptors_max_) return true;
-  if (on_trouble) on_trouble(Trouble::kLong);
+  if (on_trouble) on_trouble(NetworkFault::kLong);
   return false;
 }
 

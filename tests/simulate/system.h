@@ -96,8 +96,8 @@ class System final : public PolledSystem {
   std::int64_t other_moved_before(int descriptor, std::uint64_t order) const;
   // Told when the network ends or refuses a connection between the proxy and an origin, or the
   // proxy has no descriptor: an error has a cause then.
-  enum class Trouble : std::uint8_t { kShort, kLong };  // long: until a connect's time is up
-  std::function<void(Trouble)> on_trouble;
+  enum class NetworkFault : std::uint8_t { kShort, kLong };  // long: until a connect's time is up
+  std::function<void(NetworkFault)> on_trouble;
   // Called when the network ends a connection of the proxy's, with any other end.
   std::function<void()> on_break;
   // The same of one to an origin, with the proxy's descriptor.

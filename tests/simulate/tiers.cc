@@ -7,7 +7,7 @@
 #include "cache/shard.h"
 #include "filter/hash.h"
 #include "proxy/origin/fetch.h"
-#include "proxy/process/rooms.h"
+#include "proxy/process/request_services.h"
 #include "proxy/process/worker.h"
 #include "proxy/settings/router.h"
 #include "proxy/settings/url_keys.h"
@@ -51,7 +51,7 @@ class Look final : public cache::Visitor {
 bool is_moved(const disk::Disks& disks, const cache::DiskPlace& place) {
   return std::ranges::any_of(disks.services_, [&](const auto& service) {
     return service->setup_.number == place.disk &&
-           service->state_.moves.from_.contains(disk::Moves::key_of(place));
+           service->state_.moves.from_.contains(disk::Relocations::key_of(place));
   });
 }
 
@@ -105,7 +105,7 @@ Tiers tiers_of(server::Proxy& proxy, const std::string& url) {
       for (const auto& fetch : worker->fetches()) {
         if (is_it(fetch->request_->hash)) out.add(Tier::kFlight);
       }
-      for (const auto& [name, waiting] : worker->rooms_->loads.waiting_) {
+      for (const auto& [name, waiting] : worker->request_services_->loads.waiting_) {
         if (is_it(waiting.hash)) out.add(Tier::kRead);
       }
     }
@@ -116,7 +116,8 @@ Tiers tiers_of(server::Proxy& proxy, const std::string& url) {
 std::vector<std::string> keys_being_read(server::Proxy& proxy) {
   std::vector<std::string> keys;
   for (const auto& worker : proxy.workers()) {
-    for (const auto& [name, waiting] : worker->rooms_->loads.waiting_) keys.push_back(waiting.key);
+    for (const auto& [name, waiting] : worker->request_services_->loads.waiting_)
+      keys.push_back(waiting.key);
   }
   return keys;
 }

@@ -32,7 +32,7 @@ inline UnderWay under_way(const server::Http1Connection& connection) {
   return out;
 }
 
-inline UnderWay under_way(const server::Http2Work& work) {
+inline UnderWay under_way(const server::Http2Responder& work) {
   UnderWay out;
   if (const auto* stream = dynamic_cast<const server::Http2Stream*>(&work)) {
     out.exchange = &stream->exchange_;

@@ -259,7 +259,7 @@ class Chosen(unittest.TestCase):
 
     def test_the_longest_road_is_taken(self):
         roads = {"proxy/process/": ["a"], "proxy/process/purge": ["b"]}
-        self.assertEqual(["b"], road_of(roads, "proxy/process/purge_desk.cc"))
+        self.assertEqual(["b"], road_of(roads, "proxy/process/purge_executor.cc"))
         self.assertEqual(["a"], road_of(roads, "proxy/process/server.cc"))
         self.assertEqual([], road_of(roads, "base/check.cc"))
 

@@ -69,15 +69,15 @@ TEST_CASE("who finds no transfer is told that its response was stored a moment a
   const auto& second = table.second;
   table.f.on(table.worker, [&] {
     Inflight::Wanted& wanted = table.wanted;
-    wanted.minds_stored = true;
+    wanted.checks_recent_stores = true;
     CHECK(inflight.join_or_enter(wanted, table.first).transfer == table.first);
     inflight.remove_stored(*table.first);
     CHECK(inflight.join_or_enter(wanted, second).joined == JoinOutcome::kStoredMeanwhile);
     CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kStoredMeanwhile);
-    wanted.minds_stored = false;
+    wanted.checks_recent_stores = false;
     CHECK(inflight.join_or_enter(wanted, second).transfer == second);
     // As long as it is in progress, it is joined first.
-    wanted.minds_stored = true;
+    wanted.checks_recent_stores = true;
     CHECK(inflight.join_or_enter(wanted, nullptr).joined == JoinOutcome::kBeforeHead);
     second->leave(table.reader);
     inflight.remove(*second);
@@ -164,12 +164,12 @@ TEST_CASE("what is not shared is remembered for its time, and why", "[transfer][
     CHECK(inflight.unshared(hash, credentials, now) == why);
     CHECK(inflight.unshared(filter::Hash128{2, 1}, credentials, now) == kNo);
     CHECK(inflight.unshared(hash, credentials, now + std::chrono::seconds(5)) == kNo);
-    CHECK(inflight.is_apart(hash, now));
-    CHECK_FALSE(inflight.is_apart(hash, now + std::chrono::seconds(5)));
+    CHECK(inflight.was_unshared_recently(hash, now));
+    CHECK_FALSE(inflight.was_unshared_recently(hash, now + std::chrono::seconds(5)));
   }
   inflight.forget_unshared(hash, credentials);
   CHECK(inflight.unshared(hash, credentials, now) == kNo);
-  CHECK_FALSE(inflight.is_apart(hash, now));
+  CHECK_FALSE(inflight.was_unshared_recently(hash, now));
 }
 
 TEST_CASE("what is not shared with one client is remembered of no other", "[transfer][inflight]") {
@@ -184,9 +184,9 @@ TEST_CASE("what is not shared with one client is remembered of no other", "[tran
   // A response that is shared with others leaves those apart who are not known to share anything.
   inflight.forget_unshared(hash, 0);
   CHECK(inflight.unshared(hash, 7, now) == kUncacheable);
-  CHECK(inflight.is_apart(hash, now));
+  CHECK(inflight.was_unshared_recently(hash, now));
   inflight.forget_unshared(hash, 7);
-  CHECK_FALSE(inflight.is_apart(hash, now));
+  CHECK_FALSE(inflight.was_unshared_recently(hash, now));
 }
 
 TEST_CASE("a whole that is too large for a range is too large for everybody's",
@@ -199,7 +199,7 @@ TEST_CASE("a whole that is too large for a range is too large for everybody's",
   CHECK(inflight.are_ranges_alone(hash, now));
   CHECK_FALSE(inflight.are_ranges_alone(hash, now + std::chrono::seconds(5)));
   CHECK(inflight.unshared(hash, 0, now) == kNo);
-  CHECK_FALSE(inflight.is_apart(hash, now));
+  CHECK_FALSE(inflight.was_unshared_recently(hash, now));
   inflight.forget_unshared(hash, 0);
   CHECK_FALSE(inflight.are_ranges_alone(hash, now));
 }
@@ -208,11 +208,11 @@ TEST_CASE("who is apart waits for its like, and for others only behind their hea
           "[transfer][inflight]") {
   Table table;
   const auto another = std::make_shared<Transfer>(table.worker, table.hash, key_of("key"),
-                                                  Transfer::AskedBy{.credentials = 7});
+                                                  Transfer::Requester{.credentials = 7});
   table.f.on(table.worker, [&] {
-    using enum Inflight::Among;
+    using enum Inflight::JoinCandidates;
     table.inflight.enter(another);
-    const auto joined = [&](Inflight::Among among) {
+    const auto joined = [&](Inflight::JoinCandidates among) {
       table.wanted.among = among;
       return table.inflight.join_or_enter(table.wanted, nullptr).transfer != nullptr;
     };

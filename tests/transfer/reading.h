@@ -85,10 +85,10 @@ inline const http::VaryOptions kVary;
 
 // Joins for a request without fields.
 inline JoinOutcome join(Transfer& transfer, TransferReader& reader,
-                        JoinWish wish = JoinWish::kAny) {
+                        JoinScope scope = JoinScope::kAny) {
   const http::VariantKeys own(kNoFields, kVary);
   std::string names;
-  return transfer.join(reader, own, wish, names);
+  return transfer.join(reader, own, scope, names);
 }
 
 inline std::shared_ptr<const SharedResponse> some_response(std::string text) {

@@ -114,7 +114,7 @@ class OneSegment {
     REQUIRE(opened.has_value());
     superblock_ = *opened;
     writer_ = std::make_unique<disk::SegmentWriter>(
-        file_, superblock_, disk::SegmentWriter::Found{{0, 0, 0, 0, 0, 0, 0, 0}, 0, false});
+        file_, superblock_, disk::SegmentWriter::FoundState{{0, 0, 0, 0, 0, 0, 0, 0}, 0, false});
   }
 
   cache::DiskPlace write(const store::ObjectRef& object, const EntryTimes& times) {
@@ -161,7 +161,7 @@ class OneSegment {
  private:
   std::expected<store::ObjectRef, LoadFault> load_from(store::Store& store,
                                                        const cache::DiskPlace& place,
-                                                       const BodyRoom& room,
+                                                       const BodyBuffer& room,
                                                        disk::RecordFields* fields) {
     disk::RecordReader reader(file_, superblock_);
     const auto front = reader.open(

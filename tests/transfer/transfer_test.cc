@@ -113,12 +113,12 @@ TEST_CASE("who wants what is being stored waits for its end, and holds nobody ba
   const store::BodyRef body = f.make_body();
   f.on(worker, [&] {
     transfer->add_first_reader(*readers[0]);
-    CHECK(join(*transfer, *readers[1], JoinWish::kBeingStored) == JoinOutcome::kNo);
+    CHECK(join(*transfer, *readers[1], JoinScope::kBeingStored) == JoinOutcome::kNo);
     CHECK_FALSE(transfer->is_awaitable());
     transfer->publish_response(some_response(""), body, Joinable::kUntilStored);
     CHECK(transfer->is_awaitable());
     CHECK(join(*transfer, *readers[1]) == JoinOutcome::kUntilStored);
-    CHECK(join(*transfer, *readers[2], JoinWish::kBeingStored) == JoinOutcome::kUntilStored);
+    CHECK(join(*transfer, *readers[2], JoinScope::kBeingStored) == JoinOutcome::kUntilStored);
     transfer->mark_waiting(*readers[1]);
     transfer->mark_opened(*readers[0]);
     transfer->advance(*readers[0], 5);
@@ -135,7 +135,7 @@ TEST_CASE("who wants what is being stored waits for its end, and holds nobody ba
     CHECK_FALSE(readers[0]->is_cut());
     transfer->stop_joining();
     CHECK_FALSE(transfer->is_awaitable());
-    CHECK(join(*transfer, *readers[3], JoinWish::kBeingStored) == JoinOutcome::kNo);
+    CHECK(join(*transfer, *readers[3], JoinScope::kBeingStored) == JoinOutcome::kNo);
     for (auto& reader : readers) reader.reset();
   });
 }
@@ -303,7 +303,7 @@ TEST_CASE("a reader is cut that is less than half as fast as the others, and no 
 TEST_CASE(
     "readers that are behind are asked what their clients take, and to leave once others wait",
     "[transfer]") {
-  using Asking = Transfer::Asking;
+  using ReaderProbe = Transfer::ReaderProbe;
   using Others = Transfer::Others;
   using Question = TransferReader::Question;
   Fixture f(1);
@@ -312,24 +312,24 @@ TEST_CASE(
     CHECK(two.transfer->is_read_by_several());
     two.transfer->advance(two.a, 400);
     two.transfer->advance(two.b, 500);
-    for (const Asking asking : {Asking::kToKnow, Asking::kVerdict}) {
-      CHECK(two.transfer->question_behind(1000, asking) == Others::kBehind);
+    for (const ReaderProbe asking : {ReaderProbe::kToKnow, ReaderProbe::kVerdict}) {
+      CHECK(two.transfer->probe_blocking_readers(1000, asking) == Others::kBehind);
       CHECK(two.a.take_question() == Question::kNone);
       CHECK(two.b.take_question() == Question::kNone);
     }
     two.transfer->advance(two.b, 1000);
-    CHECK(two.transfer->question_behind(1000, Asking::kNobody) == Others::kWait);
+    CHECK(two.transfer->probe_blocking_readers(1000, ReaderProbe::kNobody) == Others::kWait);
     CHECK(two.a.take_question() == Question::kNone);
-    CHECK(two.transfer->question_behind(1000, Asking::kToKnow) == Others::kWait);
+    CHECK(two.transfer->probe_blocking_readers(1000, ReaderProbe::kToKnow) == Others::kWait);
     CHECK(two.a.take_question() == Question::kHowFar);
     CHECK(two.b.take_question() == Question::kHowFar);
-    CHECK(two.transfer->question_behind(1000, Asking::kVerdict) == Others::kWait);
+    CHECK(two.transfer->probe_blocking_readers(1000, ReaderProbe::kVerdict) == Others::kWait);
     CHECK(two.a.take_question() == Question::kLeave);
     CHECK(two.a.take_question() == Question::kNone);
     CHECK(two.b.take_question() == Question::kHowFar);
     // Bytes in its connection are taken first.
     two.b.set_busy(true);
-    CHECK(two.transfer->question_behind(1000, Asking::kNobody) == Others::kBusy);
+    CHECK(two.transfer->probe_blocking_readers(1000, ReaderProbe::kNobody) == Others::kBusy);
     CHECK_FALSE(two.transfer->blame_slowest({.written = 1000,
                                              .elapsed = std::chrono::hours(1),
                                              .now = MonotonicTime(std::chrono::hours(2))}));

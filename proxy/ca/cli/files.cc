@@ -53,7 +53,7 @@ std::string key_file_in(const std::string& directory) {
   return directory + "/" + std::string(kKeyName);
 }
 
-Result<void> write_authority(const std::string& directory, const MadeAuthority& made) {
+Result<void> write_authority(const std::string& directory, const CreatedCa& made) {
   constexpr mode_t kDirectoryMode = 0755;
   constexpr mode_t kForAll = 0644;
   constexpr mode_t kForOwner = 0600;

@@ -17,6 +17,6 @@ std::string key_file_in(const std::string& directory);
 
 // Makes both, the directory where there is none, and the key for its owner alone. Errors: either is
 // there, and then nothing is written; a link counts as being there.
-Result<void> write_authority(const std::string& directory, const MadeAuthority& made);
+Result<void> write_authority(const std::string& directory, const CreatedCa& made);
 
 }  // namespace encore::ca

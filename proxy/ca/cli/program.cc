@@ -115,7 +115,7 @@ std::string validity(const Authority& authority, WallTime now) {
   return text + ", " + std::to_string(left) + " days left";
 }
 
-void print(const Authority& authority, const std::string& file, const Surroundings& around) {
+void print(const Authority& authority, const std::string& file, const CaEnvironment& around) {
   const auto& names = authority.permitted();
   around.out << file << "\n"
              << "  name         " << authority.name() << "\n"
@@ -149,7 +149,7 @@ Result<std::vector<std::string>> hosts_of(const Create& create) {
   return hosts;
 }
 
-Result<void> run(const Create& create, const Surroundings& around) {
+Result<void> run(const Create& create, const CaEnvironment& around) {
   auto hosts = hosts_of(create);
   if (!hosts) return std::unexpected(hosts.error());
   if (!create.hosts.empty() && create.any_host) {
@@ -180,7 +180,7 @@ Result<void> run(const Create& create, const Surroundings& around) {
   return {};
 }
 
-Result<void> run(const Show& show, const Surroundings& around) {
+Result<void> run(const Show& show, const CaEnvironment& around) {
   std::string file = show.certificate;
   if (file.empty() && !show.config.empty()) {
     const auto config = config::load_config({.path = show.config, .sets = {}});
@@ -202,7 +202,7 @@ Result<void> run(const Show& show, const Surroundings& around) {
   return {};
 }
 
-Result<void> run(const Renew& renew, const Surroundings& around) {
+Result<void> run(const Renew& renew, const CaEnvironment& around) {
   const std::string file = certificate_file_in(renew.directory);
   const auto authority = Authority::load(file, key_file_in(renew.directory));
   if (!authority) return std::unexpected(authority.error());
@@ -244,11 +244,11 @@ void with_parser(const std::function<void(const CLI::App&)>& look) {
   look(parser.root);
 }
 
-int run_program(std::vector<std::string> words, const Surroundings& around) {
+int run_program(std::vector<std::string> words, const CaEnvironment& around) {
   Parser parser;
   const std::array<const CLI::App*, 3> apps = {parser.creates, parser.shows, parser.renews};
-  const Voice voice{"encore ca", around.out, around.err};
-  if (const auto over = parse_command_line(parser.root, apps, std::move(words), voice)) {
+  const ProgramOutput output{"encore ca", around.out, around.err};
+  if (const auto over = parse_command_line(parser.root, apps, std::move(words), output)) {
     return *over;
   }
   errno = 0;
@@ -257,10 +257,10 @@ int run_program(std::vector<std::string> words, const Surroundings& around) {
   const Result<void> done = creates ? run(parser.create, around)
                             : shows ? run(parser.show, around)
                                     : run(parser.renew, around);
-  if (done) return check_written(voice, 0);
+  if (done) return check_written(output, 0);
   around.out.flush();
   const std::string name = creates ? "create" : shows ? "show" : "renew";
-  around.err << voice.program << " " << name << ": " << done.error().message << "\n";
+  around.err << output.program << " " << name << ": " << done.error().message << "\n";
   return kExitTrouble;
 }
 

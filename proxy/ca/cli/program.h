@@ -14,7 +14,7 @@ class App;
 
 namespace encore::ca {
 
-struct Surroundings {
+struct CaEnvironment {
   std::ostream& out;
   std::ostream& err;
   std::string machine;  // its name
@@ -23,7 +23,7 @@ struct Surroundings {
 
 // Runs one command line, which begins behind the word "ca". Returns the exit code: 0 done, 2 wrong
 // use, or it could not be done; then one line on `err` says why, and nothing was changed.
-int run_program(std::vector<std::string> words, const Surroundings& around);
+int run_program(std::vector<std::string> words, const CaEnvironment& around);
 
 // All that a process does whose command line, without the program's name, begins with "ca".
 int ca_main(std::vector<std::string> words);

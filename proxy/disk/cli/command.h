@@ -12,7 +12,7 @@
 #include "base/cli/arguments.h"
 #include "base/cli/monitor.h"
 #include "base/error.h"
-#include "proxy/disk/cli/looked_disk.h"
+#include "proxy/disk/cli/inspected_disk.h"
 #include "proxy/disk/format.h"
 
 namespace encore::disk {
@@ -45,7 +45,7 @@ class Command {
 
 // Calls `look` with each disk that can be opened. Returns the worst verdict of all, including the
 // disks that cannot be opened. An error of one disk is reported, and the next one follows.
-using LookAt = std::function<Result<Verdict>(const std::string& path, const LookedDisk& disk)>;
+using LookAt = std::function<Result<Verdict>(const std::string& path, const InspectedDisk& disk)>;
 Verdict look_at_each(const std::vector<std::string>& paths, const std::string& command,
                      const Context& context, const LookAt& look);
 

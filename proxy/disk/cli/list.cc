@@ -30,10 +30,10 @@ struct Object {
   WallSeconds stored_at = 0;
   WallSeconds fresh_until = 0;
   std::uint64_t body_bytes = 0;
-  PartIndex::Found parts = {};
+  PartIndex::PartCount parts = {};
 };
 
-Object object_of(const SeenRecord& record) {
+Object object_of(const VisitedRecord& record) {
   const RecordFields& fields = record.front->fields;
   const SavedText text = saved_text(record.front->text);
   return {.realm = std::string(text.realm),
@@ -47,16 +47,17 @@ Object object_of(const SeenRecord& record) {
           .parts = record.parts};
 }
 
-struct Wish {
+struct Selection {
   std::string host;  // a pattern of fnmatch(3); empty: any
   std::string prefix;
 };
 
-bool is_wanted(const Object& object, const Wish& wish) {
-  if (!object.url.starts_with(wish.prefix)) return false;
-  if (wish.host.empty()) return true;
+bool is_wanted(const Object& object, const Selection& selection) {
+  if (!object.url.starts_with(selection.prefix)) return false;
+  if (selection.host.empty()) return true;
   const std::string host(host_of(object.url));
-  return host == wish.host || ::fnmatch(wish.host.c_str(), host.c_str(), FNM_CASEFOLD) == 0;
+  return host == selection.host ||
+         ::fnmatch(selection.host.c_str(), host.c_str(), FNM_CASEFOLD) == 0;
 }
 
 enum class Order : std::uint8_t { kWritten, kSize, kAge, kKey };
@@ -108,7 +109,7 @@ class Printer {
                  << std::string(kNamesColumn - std::min(kNamesColumn, names.size()), ' ') << "  "
                  << shown_text(object.url) << shown_parts(object.parts) << "\n";
   }
-  static std::string shown_parts(const PartIndex::Found& parts) {
+  static std::string shown_parts(const PartIndex::PartCount& parts) {
     if (parts.all == 0) return "";
     const std::string all = std::to_string(parts.all) + (parts.all == 1 ? " part" : " parts");
     return " (" + (parts.is_whole() ? all : std::to_string(parts.there) + " of " + all) + ")";
@@ -148,21 +149,21 @@ class Printer {
 class Lister final : public RecordVisitor {
  public:
   struct Options {
-    Wish wish;
+    Selection selection;
     Order order = Order::kWritten;
     std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
   };
   Lister(Options options, Printer& printer) : options_(std::move(options)), printer_(printer) {}
 
-  bool on_record(const SeenRecord& record) override {
+  bool on_record(const VisitedRecord& record) override {
     if (record.state == RecordState::kUnreadable) ++unreadable_;
     if (record.front == nullptr) return true;
     Object object = object_of(record);
-    if (is_wanted(object, options_.wish)) objects_.push_back(std::move(object));
+    if (is_wanted(object, options_.selection)) objects_.push_back(std::move(object));
     if (options_.order != Order::kWritten && objects_.size() / 2 > options_.limit) keep_first();
     return true;
   }
-  bool on_segment(const SeenSegment& /*segment*/) override {
+  bool on_segment(const VisitedSegment& /*segment*/) override {
     if (options_.order != Order::kWritten) return true;
     for (const Object& object : std::views::reverse(objects_)) {
       if (!print(object)) return false;
@@ -223,8 +224,8 @@ class ListCommand final : public Command {
     a.files("PATH", paths_,
             "disks (files or block devices), in use or not. Name all disks of a cache: large "
             "objects lie on all of them");
-    a.text("--host", wish_.host, "only these hosts; * matches any characters, ? one");
-    a.text("--key", wish_.prefix, "only URLs with this prefix");
+    a.text("--host", selection_.host, "only these hosts; * matches any characters, ? one");
+    a.text("--key", selection_.prefix, "only URLs with this prefix");
     a.text("--sort", sort_,
            "order: written (last written first), size (largest first), age (oldest first), key (by "
            "URL)");
@@ -236,13 +237,14 @@ class ListCommand final : public Command {
     if (order == kOrders.end()) {
       return fail("--sort \"" + sort_ + "\", accepted: written, size, age, key");
     }
-    std::vector<LookedDisk> disks;
+    std::vector<InspectedDisk> disks;
     for (const std::string& path : paths_) {
-      auto disk = LookedDisk::open(path);
+      auto disk = InspectedDisk::open(path);
       if (!disk) return std::unexpected(disk.error());
       disks.push_back(std::move(*disk));
     }
-    Lister::Options options{.wish = wish_, .order = static_cast<Order>(order - kOrders.begin())};
+    Lister::Options options{.selection = selection_,
+                            .order = static_cast<Order>(order - kOrders.begin())};
     if (limit_ != 0) options.limit = limit_;
     Printer printer(context, json_);
     Lister lister(std::move(options), printer);
@@ -260,7 +262,7 @@ class ListCommand final : public Command {
 
  private:
   std::vector<std::string> paths_;
-  Wish wish_;
+  Selection selection_;
   std::string sort_ = "written";
   std::uint64_t limit_ = 0;
   bool json_ = false;

@@ -67,7 +67,7 @@ bool LiveRecords::visit_newest(const RecordLine& line, SegmentBytes& bytes,
   const Salt salt = disk_.superblock().salt(header.segment, header.sequence);
   const std::uint64_t offset = std::uint64_t{line.unit} * cache::kDiskUnit;
   const auto kept = read_front(bytes, salt, offset);
-  SeenRecord seen{.segment = header, .line = line, .state = RecordState::kUnreadable};
+  VisitedRecord seen{.segment = header, .line = line, .state = RecordState::kUnreadable};
   if (kept) seen.state = judge(line, kept->front);
   told_.insert(identity_of(line));
   if (seen.state == RecordState::kObject) {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "proxy/disk/cli/inspected_disk.h"
 #include "proxy/disk/cli/key_set.h"
-#include "proxy/disk/cli/looked_disk.h"
 #include "proxy/disk/cli/part_index.h"
 #include "proxy/disk/cli/saved_text.h"
 #include "proxy/disk/footer.h"
@@ -31,16 +31,16 @@ enum class RecordState : std::uint8_t {
   kUnreadable,  // damaged, or not to be read
 };
 
-struct SeenRecord {
+struct VisitedRecord {
   SegmentHeader segment;
   RecordLine line;
   RecordState state = RecordState::kReplaced;
   // Only for kObject and kIncomplete; valid until the call returns.
   const RecordFront* front = nullptr;
-  PartIndex::Found parts = {};  // parts of those
+  PartIndex::PartCount parts = {};  // parts of those
 };
 
-struct SeenSegment {
+struct VisitedSegment {
   SegmentHeader header;
   bool has_footer = false;
   std::uint64_t footer_bytes = 0;
@@ -51,9 +51,9 @@ class RecordVisitor {
  public:
   // Within a segment: first what may be an object, then the rest, each in the order of their
   // places. False: enough was seen, also of this segment.
-  virtual bool on_record(const SeenRecord& record) = 0;
+  virtual bool on_record(const VisitedRecord& record) = 0;
   // All records of the segment were reported. False: the visitor needs no more.
-  virtual bool on_segment(const SeenSegment& segment) = 0;
+  virtual bool on_segment(const VisitedSegment& segment) = 0;
 
  protected:
   ~RecordVisitor() = default;
@@ -62,7 +62,7 @@ class RecordVisitor {
 class LiveRecords {
  public:
   // `disk` and `parts` are borrowed. `purged`: whether a purge by tag or prefix is of a record.
-  LiveRecords(const LookedDisk& disk, PartIndex& parts, IsPurged purged = is_purged)
+  LiveRecords(const InspectedDisk& disk, PartIndex& parts, IsPurged purged = is_purged)
       : disk_(disk), parts_(parts), is_purged_(purged) {}
 
   // If a process overwrites segments at the same time, some of their records are left out, or
@@ -85,7 +85,7 @@ class LiveRecords {
   RecordState judge(const RecordLine& line, const RecordFront& front) const;
   bool is_purged_key(const RecordLine& line) const;
 
-  const LookedDisk& disk_;
+  const InspectedDisk& disk_;
   PartIndex& parts_;
   IsPurged is_purged_;
   KnownPurges purges_;

@@ -7,7 +7,7 @@
 
 namespace encore::disk {
 
-void PartIndex::read(const LookedDisk& disk) {
+void PartIndex::read(const InspectedDisk& disk) {
   for (const SegmentHeader& header : disk.read_headers()) {
     auto footer = read_footer(disk.file(), disk.superblock(), header);
     if (!footer && disk.is_overwritten(header)) continue;
@@ -19,10 +19,10 @@ void PartIndex::read(const LookedDisk& disk) {
   }
 }
 
-PartIndex::Found PartIndex::find(const RecordFields& head) {
-  for (const LookedDisk* disk : std::exchange(disks_, {})) read(*disk);
-  Found found{.all =
-                  head.body_bytes / part_bytes_ + (head.body_bytes % part_bytes_ == 0 ? 0U : 1U)};
+PartIndex::PartCount PartIndex::find(const RecordFields& head) {
+  for (const InspectedDisk* disk : std::exchange(disks_, {})) read(*disk);
+  PartCount found{.all = head.body_bytes / part_bytes_ +
+                         (head.body_bytes % part_bytes_ == 0 ? 0U : 1U)};
   const auto parts = parts_of_.find(head.body);
   if (parts != parts_of_.end()) found.there = std::min(found.all, parts->second);
   return found;

@@ -61,20 +61,21 @@ struct Parser {
   std::vector<Entry> entries;
 };
 
-int run_command(Command& command, const Voice& voice, WallSeconds now) {
+int run_command(Command& command, const ProgramOutput& output, WallSeconds now) {
   errno = 0;
   Monitor monitor;
   const Result<Verdict> verdict = [&] {
     const ProgressBar bar(monitor, command.name());
-    return command.run({.monitor = monitor, .now = now, .out = voice.out, .err = voice.err});
+    return command.run({.monitor = monitor, .now = now, .out = output.out, .err = output.err});
   }();
   if (!verdict) {
     // Output so far comes before the message about the rest.
-    voice.out.flush();
-    voice.err << voice.program << " " << command.name() << ": " << verdict.error().message << "\n";
+    output.out.flush();
+    output.err << output.program << " " << command.name() << ": " << verdict.error().message
+               << "\n";
     return kExitTrouble;
   }
-  return check_written(voice, static_cast<int>(*verdict));
+  return check_written(output, static_cast<int>(*verdict));
 }
 
 }  // namespace
@@ -83,7 +84,7 @@ Verdict look_at_each(const std::vector<std::string>& paths, const std::string& c
                      const Context& context, const LookAt& look) {
   Verdict worst = Verdict::kFine;
   for (const std::string& path : paths) {
-    const auto disk = LookedDisk::open(path);
+    const auto disk = InspectedDisk::open(path);
     const Result<Verdict> seen = disk ? look(path, *disk) : std::unexpected(disk.error());
     if (!seen) {
       context.out.flush();
@@ -98,12 +99,12 @@ int run_program(std::vector<std::string> words, const Streams& streams, WallSeco
   Parser parser;
   std::vector<const CLI::App*> apps;
   for (const Entry& entry : parser.entries) apps.push_back(entry.app);
-  const Voice voice{"encore disk", streams.out, streams.err};
-  if (const auto over = parse_command_line(parser.root, apps, std::move(words), voice)) {
+  const ProgramOutput output{"encore disk", streams.out, streams.err};
+  if (const auto over = parse_command_line(parser.root, apps, std::move(words), output)) {
     return *over;
   }
   for (Entry& entry : parser.entries) {
-    if (entry.app->parsed()) return run_command(*entry.command, voice, now);
+    if (entry.app->parsed()) return run_command(*entry.command, output, now);
   }
   return kExitTrouble;
 }

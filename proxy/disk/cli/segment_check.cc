@@ -18,7 +18,7 @@ namespace {
 
 class Checker {
  public:
-  Checker(const LookedDisk& disk, std::uint32_t segment, std::uint64_t newest)
+  Checker(const InspectedDisk& disk, std::uint32_t segment, std::uint64_t newest)
       : disk_(disk),
         segment_(segment),
         newest_(newest),
@@ -53,7 +53,7 @@ class Checker {
     check_.record_bytes += room;
   }
 
-  const LookedDisk& disk_;
+  const InspectedDisk& disk_;
   std::uint32_t segment_;
   std::uint64_t newest_;
   SegmentBytes bytes_;
@@ -219,7 +219,7 @@ void Checker::add_record(std::uint64_t offset, Damage damage, std::string url) {
 
 }  // namespace
 
-SegmentCheck segment_check(const LookedDisk& disk, std::uint32_t segment, std::uint64_t newest) {
+SegmentCheck segment_check(const InspectedDisk& disk, std::uint32_t segment, std::uint64_t newest) {
   return Checker(disk, segment, newest).run();
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "proxy/disk/cli/disk_fault.h"
-#include "proxy/disk/cli/looked_disk.h"
+#include "proxy/disk/cli/inspected_disk.h"
 
 namespace encore::disk {
 
@@ -22,6 +22,6 @@ struct SegmentCheck {
 };
 
 // `newest`: the highest sequence of the disk. That segment alone need not have a footer.
-SegmentCheck segment_check(const LookedDisk& disk, std::uint32_t segment, std::uint64_t newest);
+SegmentCheck segment_check(const InspectedDisk& disk, std::uint32_t segment, std::uint64_t newest);
 
 }  // namespace encore::disk

@@ -23,10 +23,10 @@ std::size_t class_of(std::span<const Border> borders, std::uint64_t value) {
 
 class Counter final : public RecordVisitor {
  public:
-  Counter(const LookedDisk& disk, WallSeconds now, Monitor& monitor)
+  Counter(const InspectedDisk& disk, WallSeconds now, Monitor& monitor)
       : disk_(disk), now_(now), monitor_(monitor) {}
 
-  bool on_record(const SeenRecord& record) override {
+  bool on_record(const VisitedRecord& record) override {
     const std::uint64_t room = room_of(record.line);
     amount_of(record.state).add(room);
     if (record.state == RecordState::kObject) count_object(record);
@@ -34,7 +34,7 @@ class Counter final : public RecordVisitor {
     end_ = std::max(end_, end);
     return true;
   }
-  bool on_segment(const SeenSegment& segment) override {
+  bool on_segment(const VisitedSegment& segment) override {
     if (stat_.segments_used++ == 0) newest_end_ = end_;
     if (!segment.has_footer) ++stat_.segments_unsealed;
     stat_.overhead_bytes += cache::kSegmentHeaderBytes + segment.footer_bytes;
@@ -58,7 +58,7 @@ class Counter final : public RecordVisitor {
   }
 
  private:
-  Amount& amount_of(RecordState state) {
+  CountAndBytes& amount_of(RecordState state) {
     switch (state) {
       case RecordState::kObject:
         return stat_.objects;
@@ -75,17 +75,17 @@ class Counter final : public RecordVisitor {
     }
     return stat_.replaced;
   }
-  void count_object(const SeenRecord& record) {
+  void count_object(const VisitedRecord& record) {
     const RecordFields& fields = record.front->fields;
     const std::string_view host = host_of(saved_text(record.front->text).url);
     auto at = stat_.hosts.find(host);
-    if (at == stat_.hosts.end()) at = stat_.hosts.emplace(host, Amount()).first;
+    if (at == stat_.hosts.end()) at = stat_.hosts.emplace(host, CountAndBytes()).first;
     at->second.add(fields.body_bytes);
     stat_.ages[class_of(kAges, age_at(now_, fields.stored_at))].add(fields.body_bytes);
     stat_.sizes[class_of(kSizes, fields.body_bytes)].add(fields.body_bytes);
     stat_.oldest = std::min(stat_.oldest.value_or(fields.stored_at), fields.stored_at);
   }
-  const LookedDisk& disk_;
+  const InspectedDisk& disk_;
   WallSeconds now_;
   Monitor& monitor_;
   std::uint64_t end_ = 0;         // end of the records so far, in their segments
@@ -95,9 +95,9 @@ class Counter final : public RecordVisitor {
 
 }  // namespace
 
-Amount DiskStat::dead() const {
-  Amount dead;
-  for (const Amount& amount : {replaced, purged, incomplete, unreadable}) {
+CountAndBytes DiskStat::dead() const {
+  CountAndBytes dead;
+  for (const CountAndBytes& amount : {replaced, purged, incomplete, unreadable}) {
     dead.count += amount.count;
     dead.bytes += amount.bytes;
   }
@@ -110,7 +110,7 @@ std::optional<double> DiskStat::days_for(std::uint64_t segments) const {
          static_cast<double>(*written_a_day);
 }
 
-Result<DiskStat> stat_disk(const LookedDisk& disk, PartIndex& parts, WallSeconds now,
+Result<DiskStat> stat_disk(const InspectedDisk& disk, PartIndex& parts, WallSeconds now,
                            Monitor& monitor, IsPurged purged) {
   monitor.begin("segments", disk.superblock().segments * disk.superblock().segment_bytes);
   monitor.in_bytes = true;

@@ -10,13 +10,13 @@
 
 #include "base/cli/monitor.h"
 #include "base/units.h"
-#include "proxy/disk/cli/looked_disk.h"
+#include "proxy/disk/cli/inspected_disk.h"
 #include "proxy/disk/cli/part_index.h"
 #include "proxy/disk/cli/saved_text.h"
 
 namespace encore::disk {
 
-struct Amount {
+struct CountAndBytes {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
 
@@ -24,7 +24,7 @@ struct Amount {
     ++count;
     bytes += more;
   }
-  friend bool operator==(const Amount&, const Amount&) = default;
+  friend bool operator==(const CountAndBytes&, const CountAndBytes&) = default;
 };
 
 // Objects below these, the last class without end: ages in seconds, bodies in bytes.
@@ -45,18 +45,18 @@ struct DiskStat {
   std::uint32_t overwritten = 0;        // by a process, while they were read
 
   // With the room that they take on the disk.
-  Amount objects;                    // that a start would serve
-  Amount parts;                      // parts of larger bodies, also without a head
-  Amount replaced;                   // dead
-  Amount purged;                     // dead
-  Amount incomplete;                 // dead: some of its parts are on no inspected disk
-  Amount unreadable;                 // dead
+  CountAndBytes objects;             // that a start would serve
+  CountAndBytes parts;               // parts of larger bodies, also without a head
+  CountAndBytes replaced;            // dead
+  CountAndBytes purged;              // dead
+  CountAndBytes incomplete;          // dead: some of its parts are on no inspected disk
+  CountAndBytes unreadable;          // dead
   std::uint64_t overhead_bytes = 0;  // headers and footers
 
   // Objects by host, with the bytes of their bodies.
-  std::map<std::string, Amount, std::less<>> hosts;
-  std::array<Amount, kAges.size() + 1> ages;
-  std::array<Amount, kSizes.size() + 1> sizes;
+  std::map<std::string, CountAndBytes, std::less<>> hosts;
+  std::array<CountAndBytes, kAges.size() + 1> ages;
+  std::array<CountAndBytes, kSizes.size() + 1> sizes;
   std::optional<WallSeconds> oldest;  // when it was stored
 
   // Since the segment was opened that was written longest ago. Nothing: less than an hour.
@@ -65,15 +65,15 @@ struct DiskStat {
   std::uint64_t purge_entries = 0;
   std::uint64_t purge_bytes = 0;
 
-  Amount live() const { return {objects.count + parts.count, objects.bytes + parts.bytes}; }
-  Amount dead() const;
+  CountAndBytes live() const { return {objects.count + parts.count, objects.bytes + parts.bytes}; }
+  CountAndBytes dead() const;
   std::uint32_t segments_free() const { return superblock.segments - segments_used; }
   // Days until so many segments have been written. Nothing: not known.
   std::optional<double> days_for(std::uint64_t segments) const;
 };
 
 // Errors: what was purged cannot be read.
-Result<DiskStat> stat_disk(const LookedDisk& disk, PartIndex& parts, WallSeconds now,
+Result<DiskStat> stat_disk(const InspectedDisk& disk, PartIndex& parts, WallSeconds now,
                            Monitor& monitor, IsPurged purged = is_purged);
 
 }  // namespace encore::disk

@@ -19,7 +19,7 @@ namespace encore::disk {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Host = std::pair<std::string, Amount>;
+using Host = std::pair<std::string, CountAndBytes>;
 
 // The most bytes first.
 std::vector<Host> top_hosts(const DiskStat& stat, std::uint64_t top) {
@@ -32,10 +32,13 @@ std::vector<Host> top_hosts(const DiskStat& stat, std::uint64_t top) {
   return hosts;
 }
 
-Json json_of(const Amount& amount) { return {{"records", amount.count}, {"bytes", amount.bytes}}; }
+Json json_of(const CountAndBytes& amount) {
+  return {{"records", amount.count}, {"bytes", amount.bytes}};
+}
 
 template <std::size_t n>
-Json json_of(const std::array<Border, n>& borders, const std::array<Amount, n + 1>& amounts) {
+Json json_of(const std::array<Border, n>& borders,
+             const std::array<CountAndBytes, n + 1>& amounts) {
   auto classes = Json::array();
   for (std::size_t i = 0; i <= n; ++i) {
     classes.push_back({{"below", i < n ? Json(borders[i].below) : Json()},
@@ -97,11 +100,12 @@ class Printer {
          << "\n";
   }
   void table(std::string_view name) { row(name, "OBJECTS", "BYTES"); }
-  void row(std::string_view name, const Amount& amount) {
+  void row(std::string_view name, const CountAndBytes& amount) {
     row("  " + std::string(name), std::to_string(amount.count), format_bytes(amount.bytes));
   }
   template <std::size_t n>
-  void classes(const std::array<Border, n>& borders, const std::array<Amount, n + 1>& amounts) {
+  void classes(const std::array<Border, n>& borders,
+               const std::array<CountAndBytes, n + 1>& amounts) {
     for (std::size_t i = 0; i < n; ++i) row("below " + std::string(borders[i].name), amounts[i]);
     row("more", amounts[n]);
   }
@@ -124,7 +128,7 @@ std::string shown_days(double days) {
   return std::string(text.data()) + " days";
 }
 
-std::string shown(const Amount& amount, std::string_view of) {
+std::string shown(const CountAndBytes& amount, std::string_view of) {
   return std::to_string(amount.count) + " " + std::string(of) + " (" + format_bytes(amount.bytes) +
          ")";
 }
@@ -197,13 +201,13 @@ class StatCommand final : public Command {
   }
   Result<Verdict> run(const Context& context) override {
     // The next loop reports disks that cannot be opened.
-    std::vector<LookedDisk> all;
+    std::vector<InspectedDisk> all;
     for (const std::string& path : paths_) {
-      if (auto disk = LookedDisk::open(path)) all.push_back(std::move(*disk));
+      if (auto disk = InspectedDisk::open(path)) all.push_back(std::move(*disk));
     }
     PartIndex parts(pointers_to(all));
     return look_at_each(paths_, name(), context,
-                        [&](const std::string& path, const LookedDisk& disk) -> Result<Verdict> {
+                        [&](const std::string& path, const InspectedDisk& disk) -> Result<Verdict> {
                           const auto stat = stat_disk(disk, parts, context.now, context.monitor);
                           if (!stat) return std::unexpected(stat.error());
                           if (json_) {

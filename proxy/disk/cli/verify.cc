@@ -16,7 +16,7 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const LookedDisk& disk, Monitor& monitor) : disk_(disk), monitor_(monitor) {}
+  Verifier(const InspectedDisk& disk, Monitor& monitor) : disk_(disk), monitor_(monitor) {}
 
   VerifyReport run() {
     check_size();
@@ -40,7 +40,7 @@ class Verifier {
   void check_segment(std::uint32_t segment);
   void check_twice(const SegmentHeader& header);
 
-  const LookedDisk& disk_;
+  const InspectedDisk& disk_;
   Monitor& monitor_;
   std::uint64_t newest_ = 0;                         // the highest sequence
   std::map<std::uint64_t, std::uint32_t> segments_;  // by sequence
@@ -145,7 +145,7 @@ void Verifier::check_segment(std::uint32_t segment) {
 
 }  // namespace
 
-VerifyReport verify_disk(const LookedDisk& disk, Monitor& monitor) {
+VerifyReport verify_disk(const InspectedDisk& disk, Monitor& monitor) {
   return Verifier(disk, monitor).run();
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/cli/monitor.h"
 #include "proxy/disk/cli/disk_fault.h"
-#include "proxy/disk/cli/looked_disk.h"
+#include "proxy/disk/cli/inspected_disk.h"
 
 namespace encore::disk {
 
@@ -29,6 +29,6 @@ struct VerifyReport {
   static constexpr std::size_t kFaultsMax = 1000;
 };
 
-VerifyReport verify_disk(const LookedDisk& disk, Monitor& monitor);
+VerifyReport verify_disk(const InspectedDisk& disk, Monitor& monitor);
 
 }  // namespace encore::disk

@@ -88,7 +88,7 @@ class VerifyCommand final : public Command {
   }
   Result<Verdict> run(const Context& context) override {
     return look_at_each(
-        paths_, name(), context, [&](const std::string& path, const LookedDisk& disk) {
+        paths_, name(), context, [&](const std::string& path, const InspectedDisk& disk) {
           const VerifyReport report = verify_disk(disk, context.monitor);
           if (json_) {
             context.out

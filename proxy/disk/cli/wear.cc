@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "base/units.h"
-#include "proxy/disk/cli/looked_disk.h"
+#include "proxy/disk/cli/inspected_disk.h"
 #include "proxy/disk/cli/shown.h"
 
 namespace encore::disk {
@@ -47,7 +47,7 @@ Result<std::optional<std::string>> look_at_wear(const std::string& path, std::ui
                                                 WallSeconds now) {
   std::error_code failed;
   if (!std::filesystem::exists(path, failed)) return std::nullopt;
-  const auto disk = LookedDisk::open(path);
+  const auto disk = InspectedDisk::open(path);
   if (!disk) return std::unexpected(disk.error());
   const auto headers = disk->read_headers();
   // The newest segment is not read to its end; with no other there is nothing to count.

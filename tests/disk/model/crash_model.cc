@@ -64,7 +64,7 @@ class CrashModel {
     if (report_.fault) return;
     ++report_.images;
     ImageFile file(image);
-    const auto superblock = look_at_disk(file);
+    const auto superblock = read_superblock(file);
     if (!superblock) {
       // A disk that is being made has nothing on it, and is made again.
       MemoryFile again(image);

@@ -170,7 +170,7 @@ void Driver::write_object(bool in_parts) {
   const auto body = in_parts ? std::span<const iovec>() : std::span(&whole, 1);
   const auto lies = write(record_of(*object, body), cache::WriteReason::kAdmit);
   ++counts_.writes;
-  if (!lies) return bury(object->fields.key);
+  if (!lies) return add_tombstone(object->fields.key);
   // If space for it has cost a part, the next read finds out.
   entries_[object->key] = {object, *lies};
 }
@@ -216,7 +216,7 @@ void Driver::freshen() {
   if (at == entries_.end()) return;
   const std::string key = at->first;
   if (!is_whole(*at->second.object)) {
-    bury(at->second.object->fields.key);
+    add_tombstone(at->second.object->fields.key);
     return drop(key);
   }
   // With the number of the old one's body, where that is in parts.
@@ -230,7 +230,7 @@ void Driver::freshen() {
   const auto body =
       object->fields.kind == RecordKind::kHead ? std::span<const iovec>() : std::span(&whole, 1);
   const auto lies = write(record_of(*object, body), cache::WriteReason::kAdmit);
-  if (!lies) return bury(object->fields.key);
+  if (!lies) return add_tombstone(object->fields.key);
   ++counts_.freshened;
   entries_[key] = {object, *lies};
 }
@@ -238,7 +238,7 @@ void Driver::freshen() {
 void Driver::leave_unwritten() {
   // Replaced in memory only: what the disk has of it must not come back for long.
   const std::string key = some_key();
-  bury(filter::identify({1, 2}, key).hash);
+  add_tombstone(filter::identify({1, 2}, key).hash);
   drop(key);
 }
 
@@ -259,7 +259,7 @@ void Driver::purge() {
   }
   for (const std::string& key : dead) {
     // The pattern may be of this version alone.
-    bury(entries_.at(key).object->fields.key);
+    add_tombstone(entries_.at(key).object->fields.key);
     drop(key);
   }
   if (append_purges()) ++counts_.purges;
@@ -309,7 +309,7 @@ void Driver::reclaim_entries(std::uint32_t segment, bool has_older) {
     const auto moved =
         random_() % 4 == 0 ? std::nullopt : move(entry.lies, entry.object->fields.key);
     if (!moved) {
-      if (has_older) bury(entry.object->fields.key);
+      if (has_older) add_tombstone(entry.object->fields.key);
       drop(key);
       continue;
     }
@@ -344,18 +344,18 @@ std::optional<Driver::Lies> Driver::move(const Lies& from, const filter::Hash128
   if (!read) return std::nullopt;
   const iovec own = piece_of(read->body);
   const auto lies = write(record_of(*read, {&own, 1}), cache::WriteReason::kMove);
-  if (lies) log_->died(from.place);
+  if (lies) log_->mark_dead(from.place);
   return lies;
 }
 
 void Driver::drop(const std::string& key) {
   const auto at = entries_.find(key);
   if (at == entries_.end()) return;
-  log_->died(at->second.lies.place);
+  log_->mark_dead(at->second.lies.place);
   entries_.erase(at);
 }
 
-void Driver::bury(const filter::Hash128& key) {
+void Driver::add_tombstone(const filter::Hash128& key) {
   Purge purge;
   purge.version = ++version_;
   purge.sequence = writer_->sequence_max();
@@ -364,7 +364,7 @@ void Driver::bury(const filter::Hash128& key) {
 }
 
 void Driver::drop_part(const filter::Hash128& key) {
-  log_->died(parts_.at(key).lies.place);
+  log_->mark_dead(parts_.at(key).lies.place);
   parts_.erase(key);
 }
 
@@ -390,7 +390,7 @@ void Driver::failed(const cache::DiskPlace& place) {
   const auto at = std::ranges::find_if(entries_, is_it);
   if (at == entries_.end()) return;
   // The replaced record must not return.
-  bury(at->second.object->fields.key);
+  add_tombstone(at->second.object->fields.key);
   drop(std::string(at->first));
 }
 

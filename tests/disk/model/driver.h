@@ -104,7 +104,7 @@ class Driver {
   std::optional<Lies> move(const Lies& from, const filter::Hash128& key);
   void drop(const std::string& key);
   // Nothing that there was of this key before comes back, from within a second on.
-  void bury(const filter::Hash128& key);
+  void add_tombstone(const filter::Hash128& key);
   void drop_part(const filter::Hash128& key);
   // Collects the writer's reports, and, between the steps, acts upon them.
   void collect();

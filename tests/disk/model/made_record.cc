@@ -28,29 +28,29 @@ Record MadeRecord::view() {
           .body = pieces};
 }
 
-MadeRecord made_record(std::mt19937_64& random, const RecordWish& wish) {
+MadeRecord made_record(std::mt19937_64& random, const RecordSpec& spec) {
   MadeRecord made;
-  made.fields = {.kind = wish.kind,
-                 .part = wish.kind == RecordKind::kPart ? static_cast<std::uint32_t>(random()) : 0,
+  made.fields = {.kind = spec.kind,
+                 .part = spec.kind == RecordKind::kPart ? static_cast<std::uint32_t>(random()) : 0,
                  .key = {random(), random()},
-                 .variant = wish.kind == RecordKind::kPart ? 0 : random(),
+                 .variant = spec.kind == RecordKind::kPart ? 0 : random(),
                  .version = random() >> 9U,
                  .fresh_until = static_cast<WallSeconds>(random()),
                  .keep_until = static_cast<WallSeconds>(random()),
                  .stored_at = static_cast<WallSeconds>(random()),
-                 .body_bytes = wish.body_bytes,
-                 .body = wish.kind == RecordKind::kObject ? 0 : random() | 1U};
-  if (wish.kind != RecordKind::kPart) {
+                 .body_bytes = spec.body_bytes,
+                 .body = spec.kind == RecordKind::kObject ? 0 : random() | 1U};
+  if (spec.kind != RecordKind::kPart) {
     made.key = "http://" + std::to_string(random()) + ".example/" + std::string(random() % 50, 'k');
     made.fields.key = filter::identify({}, made.key).hash;
     made.names = random() % 2 == 0 ? "" : "accept-encoding";
     made.meta = random_text(random, 96);
     made.head = "HTTP/1.1 200 OK\r\n" + std::string(random() % 300, 'h');
   }
-  if (wish.kind == RecordKind::kHead) return made;
-  made.body = random_text(random, wish.body_bytes);
+  if (spec.kind == RecordKind::kHead) return made;
+  made.body = random_text(random, spec.body_bytes);
   std::size_t rest = made.body.size();
-  for (std::size_t i = 1; i < wish.pieces; ++i) {
+  for (std::size_t i = 1; i < spec.pieces; ++i) {
     made.pieces.push_back({nullptr, rest == 0 ? 0 : random() % (rest + 1)});
     rest -= made.pieces.back().iov_len;
   }

@@ -29,12 +29,12 @@ struct MadeRecord {
   Record view();
 };
 
-struct RecordWish {
+struct RecordSpec {
   RecordKind kind = RecordKind::kObject;
   std::uint64_t body_bytes = 1000;
   std::size_t pieces = 1;  // that the body lies in
 };
-MadeRecord made_record(std::mt19937_64& random, const RecordWish& wish);
+MadeRecord made_record(std::mt19937_64& random, const RecordSpec& spec);
 
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));

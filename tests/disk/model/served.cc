@@ -378,7 +378,7 @@ void Served::invalidate(std::uint64_t number, bool with_reply) {
   }
   remember(tombstone.version, number, std::nullopt);
   buried_[number] = tombstone.version;
-  if (!with_reply) return disks_->bury(key(number).hash, tombstone);
+  if (!with_reply) return disks_->add_tombstone(key(number).hash, tombstone);
   purge.version = tombstone.version;
   purged({purge}, {purge});
 }
@@ -409,12 +409,12 @@ std::string Served::missing() {
     const auto object = history_.find(version);
     ENCORE_CHECK(object != nullptr, "what was resident was committed");
     // Those of a key are of all its variants; so is what comes of a record that a rule is of.
-    const bool is_buried = buried_.contains(name.first) && buried_[name.first] > version;
+    const bool has_tombstone = buried_.contains(name.first) && buried_[name.first] > version;
     const bool has_rule = std::ranges::any_of(asked_, [&](const Purge& rule) {
       return has_variants(name.first) ||
              is_purged_by(rule, object->fields, object->key, object->meta);
     });
-    if (is_buried || has_rule) continue;
+    if (has_tombstone || has_rule) continue;
     const std::uint64_t done = counts.done;
     const bool is_found = load(name);
     // A reclaim left by the stop goes on with the first write, and drops objects without requests.
@@ -430,7 +430,7 @@ std::string Served::missing() {
 
 void Served::fail_records(std::size_t disk, bool fails) {
   // A file whose disk was abandoned no longer has a superblock.
-  if (const auto superblock = look_at_disk(*files_[disk])) {
+  if (const auto superblock = read_superblock(*files_[disk])) {
     devices_[disk].from = superblock->data_offset;
   }
   devices_[disk].writes_fail = fails;

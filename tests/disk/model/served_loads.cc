@@ -132,7 +132,7 @@ void Served::lost(const Loading& loading) {
   ++counts.incomplete;
   ++counts.lost;
   const cache::Key object = key(loading.name.first);
-  disks_->bury(object.hash, kernel_->lost(object, loading.place, now_));
+  disks_->add_tombstone(object.hash, kernel_->lost(object, loading.place, now_));
 }
 
 std::uint64_t Served::part_bytes(std::uint64_t key) const {
@@ -149,7 +149,7 @@ cache::Key Served::part_key(const Name& name, std::uint64_t part) const {
 }
 
 void Served::flip(const cache::DiskPlace& place, std::uint64_t at) {
-  const auto superblock = look_at_disk(*files_[place.disk]);
+  const auto superblock = read_superblock(*files_[place.disk]);
   ENCORE_CHECK(superblock, "the disk is there");
   const std::uint64_t record = superblock->segment_offset(place.segment) + place.offset();
   files_[place.disk]->image()[record + at] ^= std::byte{1};

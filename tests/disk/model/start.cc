@@ -118,7 +118,7 @@ void Start::choose(File& file, const Superblock& superblock) {
 std::optional<std::string> fault_on(const Image& image, const History& history,
                                     std::uint64_t* found) {
   ImageFile file(image);
-  const auto superblock = look_at_disk(file);
+  const auto superblock = read_superblock(file);
   if (!superblock) return std::nullopt;
   const Start start(file, *superblock, {.writes_footers = false});
   for (const Start::Winner& winner : start.winners()) {

@@ -51,7 +51,7 @@ class Start final : private RecoverySink {
   const std::vector<Winner>& winners() const { return winners_; }
   // For each part the first report: numbers of records().
   const std::vector<std::size_t>& parts() const { return parts_; }
-  const SegmentWriter::Found& found() const { return found_; }
+  const SegmentWriter::FoundState& found() const { return found_; }
   const RecoveryCounts& counts() const { return counts_; }
   // The log of this disk, loaded.
   std::unique_ptr<PurgeLog> take_purges() { return std::move(purges_); }
@@ -78,7 +78,7 @@ class Start final : private RecoverySink {
   Numbers part_of_;  // by key
   std::vector<std::size_t> parts_;
   std::vector<Winner> winners_;
-  SegmentWriter::Found found_;
+  SegmentWriter::FoundState found_;
   RecoveryCounts counts_;
 };
 

@@ -34,7 +34,7 @@ MadeDisk::MadeDisk(File& file, std::uint64_t disk_bytes, std::uint64_t segment_b
   superblock_ = *opened;
   purges_ = std::make_unique<PurgeLog>(file, superblock_);
   ENCORE_CHECK(purges_->load([](const Purge&) {}).has_value(), "it has an empty log");
-  writer_ = std::make_unique<SegmentWriter>(file, superblock_, SegmentWriter::Found{});
+  writer_ = std::make_unique<SegmentWriter>(file, superblock_, SegmentWriter::FoundState{});
   log_ = std::make_unique<cache::SegmentLog>(cache::SegmentLog::Settings{
       .segments = superblock_.segments, .segment_bytes = superblock_.segment_bytes});
 }

@@ -49,7 +49,7 @@ void Accounts::note_begun(const Request& request, const Sent& sent) {
   if (has_tag(request)) open_[request.tag].sent = sent;
 }
 
-void Accounts::note_whole(const Request& request, const Got& got) {
+void Accounts::note_whole(const Request& request, const ReceivedBytes& got) {
   if (!has_tag(request)) return;
   Entry& entry = open_[request.tag];
   entry.client = Client::kWhole;
@@ -109,7 +109,7 @@ void Accounts::match(std::uint64_t tag, Entry& entry) {
 
 void Accounts::compare(std::uint64_t tag, const Entry& entry) {
   const Line& line = entry.line;
-  const Got& got = entry.got;
+  const ReceivedBytes& got = entry.got;
   if (line.content > line.bytes) report(tag, entry, "more content is logged than bytes at all");
   if (entry.client == Client::kUnfinished) {
     // Streams share what the kernel has not sent: it counts against each that is cut with it.

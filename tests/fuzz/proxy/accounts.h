@@ -22,7 +22,7 @@ class Accounts {
       "%{traceparent}i %{status}x %{bytes}x %{body_bytes}x %{request_bytes}x %{outcome}x %X";
 
   // Bytes of an answer as its client had them.
-  struct Got {
+  struct ReceivedBytes {
     int status = 0;
     std::uint64_t bytes = 0;    // heads, interim ones too, framing and content
     std::uint64_t content = 0;  // the content among these
@@ -41,7 +41,7 @@ class Accounts {
   // A client sends a request.
   void note_begun(const Request& request, const Sent& sent);
   // It has a whole answer.
-  void note_whole(const Request& request, const Got& got);
+  void note_whole(const Request& request, const ReceivedBytes& got);
   // It has a part of one, or nothing, and gets no more. `got` counts at least what it has.
   void note_unfinished(const Request& request, std::uint64_t bytes);
 
@@ -79,7 +79,7 @@ class Accounts {
     bool has_line = false;
     bool was_broken = false;  // the network has taken some connection during it
     Sent sent;
-    Got got;
+    ReceivedBytes got;
     Line line;
   };
 

@@ -1,0 +1,44 @@
+#include "proxy/process/purge_executor.h"
+
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "proxy/process/shared.h"
+
+namespace encore::server {
+namespace {
+
+// Returns the client's answer to its purge. Objects that go as they are read are not counted.
+TransferFailure told_of(const PurgeResult& purged, bool bans) {
+  if (!purged.refusal.empty()) {
+    const bool beyond_us = purged.refusal == "too-many-bans" || purged.refusal == "busy";
+    return {beyond_us ? 503 : 400, Outcome::kBadRequest, purged.refusal};
+  }
+  if (!purged.durable) return {500, Outcome::kInternal, "not-for-good"};
+  const bool any = bans || purged.count != 0;
+  return {any ? 200 : 404, Outcome::kPurge, "purged " + std::to_string(purged.count)};
+}
+
+}  // namespace
+
+void PurgeExecutor::purge(std::shared_ptr<Transfer> transfer, PurgeRequest purge) {
+  ENCORE_CHECK(shared_.purge, "who serves can purge");
+  PurgeOrder order{.soft = purge.soft};
+  const bool bans = purge.keys.empty();
+  if (bans) {
+    order.ban = BanOrder{.forward = purge.forward,
+                         .host = std::move(purge.host),
+                         .url = std::move(purge.url),
+                         .content_type = std::move(purge.content_type),
+                         .tags = std::move(purge.tags)};
+  } else {
+    order.keys = std::move(purge.keys);
+  }
+  const auto tell = [&loop = loop_, bans, transfer = std::move(transfer)](const PurgeResult& done) {
+    loop.post([transfer, told = told_of(done, bans)] { transfer->publish_failure(told); });
+  };
+  shared_.purge(std::move(order), tell);
+}
+
+}  // namespace encore::server
