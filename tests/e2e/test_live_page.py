@@ -15,6 +15,7 @@ from client import Client, get
 from harness import Case, eventually, free_port, need_program, sanitized
 from http2 import Http2Client
 from origin import Origin, fresh, response
+from upgrading import UpgradingEncore
 
 AXE = pathlib.Path(__file__).parents[2] / "build/npm/node_modules/axe-core/axe.min.js"
 REQUESTS = 2_000 if sanitized() else 10_000
@@ -372,6 +373,19 @@ class LivePage(Case):
         found = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(r => "
                               "r.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html)]))")
         self.assertEqual([], [v for v in found if v[0] in ("serious", "critical")], where)
+
+    def test_replaced_processes_with_clients_are_seen(self):
+        target = self.origin.url("").removeprefix("http://")
+        encore = UpgradingEncore(self, forward={"connect_ports": [int(target.rpartition(":")[2])]})
+        with Client(encore.port) as tunnel:
+            tunnel.send(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n")
+            self.assertEqual(200, tunnel.read_response("CONNECT").status)
+            page = self.page(encore)
+            self.assertTrue(page.evaluate("document.querySelector('#predecessors').hidden"))
+            encore.upgrade()
+            page.until("document.querySelector('#predecessors').textContent === '1 replaced process has clients'")
+            self.assertFalse(page.evaluate("document.querySelector('#predecessors').hidden"))
+        page.until("document.querySelector('#predecessors').hidden")
 
     def test_a_restart_and_a_drain_are_seen(self):
         encore = self.encore(timeouts={"drain": "30s"})

@@ -68,6 +68,9 @@ function showHead({process, stats}) {
   const reload = process.last_reload;
   put('reload', reload === null ? 'no reload yet'
     : `last reload ${clock(reload.when_ms)} ${reload.fault === '' ? 'accepted' : reload.fault}`);
+  const replaced = stats.predecessors;
+  put('predecessors', `${replaced} replaced ${replaced === 1 ? 'process has' : 'processes have'} clients`);
+  $('predecessors').hidden = replaced === 0;
   fill($('warnings'), process.warnings, () => make('li'), (li, text) => {
     if (li.textContent !== text) li.textContent = text;
   });
