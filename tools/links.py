@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks links: each relative link of a Markdown page leads to a file of the tree, and its anchor to
-a heading there; each page of docs/ that another file names exists.
+a heading there; each page of docs/ that another file names exists, and so does each source that
+ARCHITECTURE.md names.
 
     tools/links.py [ROOT]     a line for each dead link; exit status 1 if there is any
 """
@@ -14,6 +15,8 @@ import structure
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"\bdocs/[\w/.-]+\.md\b")
+# Sources, named by the end of their paths or by its begin.
+PLACES, PLACE = "## Places in the source\n", re.compile(r"`([a-z0-9_/.]+)\*?`")
 # Names of pages that only a test's tree has.
 PLANTED = ("tests/tools/",)
 
@@ -67,6 +70,14 @@ def check_page(path, text, pages, paths):
             yield line, f"{target}#{anchor}: there is no such heading"
 
 
+def check_places(text, names):
+    """(line, fault) of each source that is not there."""
+    begin = text.find(PLACES)
+    for match in PLACE.finditer(text, begin) if begin >= 0 else ():
+        if not any(f"/{match.group(1)}" in f"/{name}" for name in names):
+            yield text.count("\n", 0, match.start()) + 1, f"{match.group(1)}: there is no such source"
+
+
 def faults(texts, names):
     """(path, line, fault) of each. `texts`: path -> text of each file; `names`: every file."""
     pages = {path: text for path, text in texts.items() if path.endswith(".md")}
@@ -76,6 +87,8 @@ def faults(texts, names):
     for path, text in sorted(texts.items()):
         if path in pages:
             for line, fault in check_page(path, text, pages, paths):
+                yield path, line, fault
+            for line, fault in check_places(text, names):
                 yield path, line, fault
         elif not path.startswith(PLANTED):
             for match in NAMED.finditer(text):

@@ -219,6 +219,11 @@ class Links(unittest.TestCase):
             self.assertEqual([("docs/C.md", 2)], self.faults(docs__C_md=f"# C\n[x]({link})\n"), link)
         self.assertEqual([], self.faults(docs__C_md="# C\n`[x](D.md)`\n```\n[x](D.md)\n```\n"))
 
+    def test_sources_that_a_page_names_are_there(self):
+        text = "`gone.cc`\n## Places in the source\n- `a/b`, `b.cc`, `a/*`, `Type`\n- `gone`, `b/a`\n"
+        self.assertEqual([("docs/p.md", 4), ("docs/p.md", 4)],
+                         self.faults(docs__p_md=text, **{"a/b.cc": ""}))
+
     def test_headings_inside_code_are_no_anchors(self):
         self.assertEqual({"a"}, links.anchors_of("# A\n```\n# b\n```\n"))
 
