@@ -426,6 +426,19 @@ TEST_CASE("a block that is damaged does not take the others with it", "[disk]") 
       const auto got = reader.read(block * kBlockBytes, (block + 1) * kBlockBytes);
       CHECK(got.has_value() == (block != bad));
     }
+    // Aligned memory is read into without a copy.
+    for (const std::size_t shift : {0U, 1U}) {
+      AlignedBuffer memory(10 * kBlockBytes + kIoAlign);
+      const std::span<std::byte> out(memory.data() + shift, 10 * kBlockBytes);
+      for (std::uint64_t block = 0; block < 10; ++block) {
+        REQUIRE(reader.open(stored.wanted()));
+        const auto got = reader.read_into(block * kBlockBytes, out.first(kBlockBytes));
+        CHECK(got.has_value() == (block != bad));
+        REQUIRE(reader.open(stored.wanted()));
+        const auto rest = reader.read_into(block * kBlockBytes, out);
+        CHECK((block > bad || !rest || *rest <= (bad - block) * kBlockBytes));
+      }
+    }
     disk.file.image()[at] ^= std::byte{1};
   }
 }
