@@ -276,6 +276,16 @@ TEST_CASE("what is larger than a record has none", "[transfer][disk]") {
   CHECK(make_record_source(object, OneSegment::kKey, {}, kWritten) == nullptr);
 }
 
+TEST_CASE("names that are longer than a disk knows have no record", "[transfer][disk]") {
+  const auto store = make_store();
+  for (const std::size_t bytes :
+       {cache::kNamesBytesMax - 1, cache::kNamesBytesMax, cache::kNamesBytesMax + 1}) {
+    const std::string names(bytes, 'n');
+    const auto object = make_object(*store, {.key = "f http://a.example/", .names = names});
+    CHECK(record_bytes_of(*object).has_value() == (bytes <= cache::kNamesBytesMax));
+  }
+}
+
 TEST_CASE("the head of a body in parts comes back without it, and with what finds them",
           "[transfer][disk]") {
   std::mt19937_64 random(4);
