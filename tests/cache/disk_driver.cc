@@ -50,13 +50,20 @@ bool Driver::counts_are_equal() const {
   }
   bool same = statistics.used_bytes == model_.used() && statistics.disk.entries == objects &&
               statistics.disk.parts == model_.on_disk.size() - objects;
+  std::uint64_t admitted_bytes = 0;
+  std::uint64_t moved_bytes = 0;
   for (std::size_t disk = 0; disk < parts.size(); ++disk) {
     const DiskStatistics::Disk& each = statistics.disk.disks[disk];
+    admitted_bytes += each.admitted_bytes;
+    moved_bytes += each.moved_bytes;
     same = same && each.parts == parts[disk] &&
            each.objects + each.parts == model_.logs[disk].live_records();
     objects -= each.objects;
   }
-  return same && objects == 0;
+  const DiskCounters& counters = statistics.disk.counters;
+  return same && objects == 0 && counters.admitted == placed_ &&
+         counters.admitted_bytes == placed_bytes_ && counters.admitted_bytes == admitted_bytes &&
+         counters.moved_bytes == moved_bytes;
 }
 
 bool Driver::is_useful(const DiskRecord& line) const {
@@ -318,6 +325,8 @@ bool Driver::is_as_placed(const DiskDecision& decision, const std::optional<Plac
   if (!placed) {
     return true;
   }
+  ++placed_;
+  placed_bytes_ += placed->place.bytes;
   const bool is_newer = decision.version > newest_;
   newest_ = decision.version;
   platter_.open(decision.turn);

@@ -123,6 +123,8 @@ class Driver {
   std::uint64_t last_ = 0;
   std::uint64_t next_payload_ = 0;
   std::uint64_t commits_ = 0;
+  std::uint64_t placed_ = 0;  // records, parts included
+  std::uint64_t placed_bytes_ = 0;
   DiskVersion newest_ = 0;
 };
 
