@@ -5,12 +5,13 @@ import random
 import signal
 import socket
 import threading
+import time
 import unittest
 
 import http2
 import websocket
 from client import Client
-from harness import Case, eventually, free_port, need_program
+from harness import DEADLINE, Case, eventually, free_port, need_program
 from http2 import Http2Client
 from origin import Origin, chunked, fresh, response
 from tls import TlsCase
@@ -392,6 +393,22 @@ class Tunnels(Http2Case):
             stream = self.connect(client, f"127.0.0.1:{server.port}")
             client.reset(stream)
             eventually(lambda: server.ended == 1, "the server sees the end")
+
+    def test_an_idle_tunnel_ends_and_the_others_go_on(self):
+        server = EchoServer(self)
+        encore = self.encore(forward={"connect_ports": [server.port]}, timeouts={"tunnel_idle": "1s"})
+        with Http2Client(encore.port) as client:
+            client.read_until(lambda: client.acknowledged)
+            idle = self.connect(client, f"127.0.0.1:{server.port}")
+            busy = self.connect(client, f"127.0.0.1:{server.port}")
+            sent, until = 0, time.monotonic() + DEADLINE
+            while not client.streams[idle].over and time.monotonic() < until:
+                sent += 1
+                client.data(busy, b"x", end=False)
+                client.read_until(lambda: len(client.streams[busy].body) == sent or client.streams[busy].over)
+            self.assertTrue(client.streams[idle].over)
+            self.assertFalse(client.streams[busy].over)
+        self.assertEqual("tunnel", encore.access_records(2)[0]["outcome"])
 
     def test_websocket_goes_through_by_extended_connect(self):
         def route(exchange):
