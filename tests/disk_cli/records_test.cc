@@ -157,6 +157,7 @@ TEST_CASE("the numbers of a disk add up", "[disk-cli]") {
       CHECK(sum == CountAndBytes{objects.count, body_bytes});
     }
     // A segment holds what is in it.
+    CHECK(stat->overhead_bytes >= stat->segments_used * cache::kSegmentHeaderBytes);
     CHECK(all.bytes + stat->overhead_bytes <= stat->segments_used * superblock.segment_bytes);
     purged += stat->purged.count;
     parts += stat->parts.count;
