@@ -7,6 +7,7 @@
 
 #include "tests/catch.h"
 #include "tests/client/client_world.h"
+#include "tests/client/http2_client.h"
 #include "tests/letters.h"
 
 namespace encore::server {
@@ -17,7 +18,7 @@ constexpr std::size_t kLargeBytes = 1U << 20U;
 constexpr std::uint64_t kHeadBytesMax = 512;
 
 std::string get(std::string_view path) {
-  return "GET " + std::string(path) + " HTTP/1.1\r\nHost: h\r\n\r\n";
+  return "GET " + std::string(path) + " HTTP/1.1\r\nHost: a.example\r\n\r\n";
 }
 
 void store(ClientWorld& world, Client& client, std::string_view path, std::string_view body) {
@@ -105,6 +106,22 @@ TEST_CASE("somebody who wants little waits for a turn, and a turn is bounded", "
     REQUIRE(f.total() - before <= net::TurnShares::kTurnBytes * 2);
   }
   CHECK(f.total() > 100 * kLargeBytes);
+}
+
+TEST_CASE("a client of HTTP/2 among them has share after share, though it says nothing more",
+          "[client][shares][http2]") {
+  Fixture f(24);
+  for (int i = 0; i < 40; ++i) f.turn();
+  constexpr std::uint32_t kWide = 1 << 24;
+  Http2Client client(f.world, Client::Narrow{.kernel_bytes = 128 << 10});
+  client.greet(h2::test::setting(h2::Setting::kInitialWindowSize, kWide) +
+               h2::test::window(0, kWide));
+  client.ask(1, "/large");
+  for (int turns = 0; !client.has_end(1); ++turns) {
+    REQUIRE(turns < 10'000);
+    f.turn();
+  }
+  CHECK((client.content(1) == letters(kLargeBytes)));
 }
 
 }  // namespace

@@ -542,6 +542,15 @@ TEST_CASE("a hit that its client does not take ends by its limits, and is record
     outcome = Outcome::kSlowReader;
     CHECK(slow.world.world.stats.slow_readers_cut.get() == 1);
   }
+  SECTION("too little of it for too long") {
+    ClientConnection& connection = slow.client.connection();
+    connection.check_read_rate(now);
+    connection.check_read_rate(now + config::Timeouts{}.client_write - seconds(1));
+    REQUIRE(slow.world.connections() == 2);
+    connection.check_read_rate(now + config::Timeouts{}.client_write + seconds(1));
+    outcome = Outcome::kSlowReader;
+    CHECK(slow.world.world.stats.slow_readers_cut.get() == 1);
+  }
   SECTION("it goes") { slow.client.reset(); }
   slow.world.run_until([&] { return slow.world.connections() == 1; });
   CHECK(slow.world.ended_as(outcome) == 1);

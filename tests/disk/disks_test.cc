@@ -53,10 +53,6 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 24;
 
-void live(Served& served, int steps) {
-  for (int i = 0; i < steps && served.fault().empty(); ++i) served.step();
-}
-
 }  // namespace
 
 TEST_CASE("what was dropped with its segment is forgotten on the disk, too", "[disk]") {
@@ -160,7 +156,7 @@ TEST_CASE("nothing comes back, in whatever order and however it ends", "[disk][l
         CAPTURE(missing);
         REQUIRE(missing.empty());
       }
-      live(served, 1500);
+      served.live(1500);
       CAPTURE(served.fault());
       REQUIRE(served.fault().empty());
       CHECK(served.damaged() == 0);

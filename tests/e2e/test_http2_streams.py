@@ -5,6 +5,7 @@ import hashlib
 import os
 import random
 import signal
+import socket
 import threading
 import unittest
 
@@ -108,6 +109,18 @@ class Logins(Http2Case):
             client.request("/x", basic("bob", "wrong"))  # and the connection goes
         with self.client() as client:
             self.assertEqual(200, client.ask("/x", bearer("ann")).status)
+
+    def test_content_that_cannot_come_any_more_is_not_waited_for(self):
+        self.serve_users({"bob": SLOW.replace("$11$", "$13$")})
+        self.origin.routes["/echo"] = lambda e: response(e.request.body)
+        with self.client() as client:
+            client.read_until(lambda: client.acknowledged)
+            stream = client.request("/echo", basic("bob", "secret"), method="POST", end=False)
+            client.sock.shutdown(socket.SHUT_WR)
+            self.assertEqual(http2.CANCEL, client.response(stream).reset)
+            self.assertTrue(client.at_end())
+        self.assertEqual([], self.origin.requests)
+        eventually(lambda: self.proxy.metrics()["encore_http2_streams"] == 0, "it has ended")
 
     def test_a_login_that_is_revoked_ends_its_streams_alone(self):
         self.serve_users({"x": QUICK}, timeouts={"drain": "1s"})

@@ -49,9 +49,6 @@ cache::KernelOptions kernel_options(const Disks& disks, const ServedOptions& ser
   return options;
 }
 
-// Few have two.
-bool has_variants(std::uint64_t key) { return key % 8 == 0; }
-
 // Selects objects on disk, whatever is in memory.
 class OnDisk final : public cache::Selector {
  public:
@@ -98,6 +95,13 @@ cache::Key Served::key(std::uint64_t number) const {
 }
 
 std::string Served::start() {
+  Process first;
+  if (std::string why = open(first, false); !why.empty()) return why;
+  swap(first);
+  return "";
+}
+
+std::string Served::open(Process& process, bool is_handed_over) {
   DisksOptions options;
   options.identity_seed = kSeed;
   options.engine = options_.threads;
@@ -105,16 +109,23 @@ std::string Served::start() {
   options.matches_rule = matches_meta;
   options.clocks.monotonic = [this] { return now_; };
   options.clocks.wall = [this] { return WallTime(kStart + now_.time_since_epoch()); };
-  options.open_file = [this](const std::string& path) -> Result<std::unique_ptr<File>> {
+  options.witness = {.path = "witness",
+                     .read = [this](const std::string&) { return witness_; },
+                     .write = [this, devices = process.devices.get()](
+                                  const std::string&, std::string_view text) -> Result<void> {
+                       if (devices->front().writes_fail) return fail("told to fail");
+                       witness_ = text;
+                       return {};
+                     }};
+  if (is_handed_over) options.handed_over.emplace();
+  options.open_file = [this, &process](const std::string& path) -> Result<std::unique_ptr<File>> {
     const auto disk = static_cast<std::size_t>(std::stoul(path));
-    devices_[disk].writes_fail = devices_[disk].reads_fail = false;
-    devices_[disk].from = 0;
-    return std::make_unique<SwitchedFile>(*files_[disk], devices_[disk]);
+    return std::make_unique<SwitchedFile>(*files_[disk], (*process.devices)[disk]);
   };
   std::size_t engines = 0;
   if (options_.engine == ServedEngine::kSteps) {
-    options.make_engine = [this, &engines](const EngineOptions&) {
-      return std::make_unique<StepEngine>(tasks_[engines++]);
+    options.make_engine = [&process, &engines](const EngineOptions&) {
+      return std::make_unique<StepEngine>((*process.tasks)[engines++]);
     };
   }
   for (std::size_t disk = 0; disk < options_.disks; ++disk) {
@@ -122,18 +133,28 @@ std::string Served::start() {
   }
   auto opened = Disks::open(options);
   if (!opened) return opened.error().message;
-  disks_ = std::move(*opened);
-  auto kernel = cache::Kernel::create(kernel_options(*disks_, options_), {}, now_);
+  process.disks = std::move(*opened);
+  auto kernel = cache::Kernel::create(kernel_options(*process.disks, options_), {}, now_);
   if (!kernel) return kernel.error().message;
-  kernel_ = std::move(*kernel);
-  disks_->start(*kernel_);
+  process.kernel = std::move(*kernel);
+  process.disks->start(*process.kernel);
+  for (const DiskReport& disk : process.disks->statistics().disks) {
+    if (!disk.emptied_for.empty()) return disk.emptied_for;
+  }
   return "";
+}
+
+void Served::swap(Process& other) {
+  devices_.swap(other.devices);
+  tasks_.swap(other.tasks);
+  disks_.swap(other.disks);
+  kernel_.swap(other.kernel);
 }
 
 void Served::run() {
   for (bool found = true; found;) {
     found = false;
-    for (StepTasks& tasks : tasks_) found |= tasks.run_one(random_);
+    for (StepTasks& tasks : *tasks_) found |= tasks.run_one(random_);
   }
 }
 
@@ -141,16 +162,16 @@ void Served::run_reads() {
   // A head that is read on one disk asks for its parts on another.
   for (bool found = true; found;) {
     found = false;
-    for (StepTasks& tasks : tasks_) found |= tasks.run_read();
+    for (StepTasks& tasks : *tasks_) found |= tasks.run_read();
   }
 }
 
 void Served::run_read() {
-  std::ranges::any_of(tasks_, [](StepTasks& tasks) { return tasks.run_read(); });
+  std::ranges::any_of(*tasks_, [](StepTasks& tasks) { return tasks.run_read(); });
 }
 
 void Served::run_writes() {
-  for (StepTasks& tasks : tasks_) {
+  for (StepTasks& tasks : *tasks_) {
     while (tasks.run_write()) {
     }
   }
@@ -174,6 +195,7 @@ void Served::settle() {
 }
 
 bool Served::stop() {
+  end_predecessor();
   deliver();
   run();
   resident_.clear();
@@ -197,9 +219,10 @@ bool Served::stop() {
 }
 
 void Served::kill() {
+  end_predecessor();
   for (std::size_t disk = 0; disk < options_.disks; ++disk) {
-    devices_[disk].from = 0;
-    devices_[disk].writes_fail = true;
+    (*devices_)[disk].from = 0;
+    (*devices_)[disk].writes_fail = true;
   }
   undelivered_.clear();
   uploads_.clear();
@@ -219,6 +242,7 @@ Served::Name Served::some_name() {
 }
 
 void Served::step() {
+  if (predecessor_ && random_() % 16 == 0) return step_predecessor();
   if (random_() % 4 == 0) return step_parts();
   const auto what = random_() % 100;
   if (what < 25) {
@@ -239,7 +263,7 @@ void Served::step() {
   } else if (what == 65) {
     settle();
   } else {
-    tasks_[random_() % options_.disks].run_one(random_);
+    (*tasks_)[random_() % options_.disks].run_one(random_);
   }
 }
 
@@ -373,6 +397,7 @@ void Served::invalidate(std::uint64_t number, bool with_reply) {
     // Nothing more is to be remembered.
     purge.version = kernel_->purge_rule(now_);
     remember(purge.version, number, std::nullopt);
+    if (with_reply) purge_in_predecessor(purge, number);
     if (with_reply) purged({}, {purge});
     return;
   }
@@ -380,6 +405,7 @@ void Served::invalidate(std::uint64_t number, bool with_reply) {
   buried_[number] = tombstone.version;
   if (!with_reply) return disks_->add_tombstone(key(number).hash, tombstone);
   purge.version = tombstone.version;
+  purge_in_predecessor(purge, number);
   purged({purge}, {purge});
 }
 
@@ -389,6 +415,7 @@ void Served::purge(PurgeKind kind, std::string pattern) {
   purge.version = kernel_->purge_rule(now_);
   purge.pattern = std::move(pattern);
   asked_.push_back(purge);
+  purge_in_predecessor(purge, std::nullopt);
   purged({purge}, {purge});
 }
 
@@ -431,9 +458,9 @@ std::string Served::missing() {
 void Served::fail_records(std::size_t disk, bool fails) {
   // A file whose disk was abandoned no longer has a superblock.
   if (const auto superblock = read_superblock(*files_[disk])) {
-    devices_[disk].from = superblock->data_offset;
+    (*devices_)[disk].from = superblock->data_offset;
   }
-  devices_[disk].writes_fail = fails;
+  (*devices_)[disk].writes_fail = fails;
 }
 
 std::uint64_t Served::damaged() const {

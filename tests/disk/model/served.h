@@ -57,8 +57,23 @@ class Served {
   // Nothing that has not reached the files by now ever does.
   void kill();
 
+  // An upgrade: another process opens the disks while this one has them, and takes them, or ends.
+  // Why that is not as it should be; empty: it is. What has not come in is given up. REQUIRES:
+  // ServedEngine::kSteps.
+  enum class Succession : std::uint8_t { kDone, kEndsLoading, kEndsWithRun };
+  std::string hand_over(Succession how);
+  // The process before this one reads an object, and says what is to be forgotten; nothing where
+  // there is none.
+  void step_predecessor();
+  // It ends.
+  void end_predecessor();
+
   // One thing that happens.
   void step();
+  // So many of them, or until the first fault.
+  void live(int steps) {
+    for (int i = 0; i < steps && fault_.empty(); ++i) step();
+  }
   // All that waits is done, and a second passes: what was shown is not forgotten from here on.
   void settle();
   // After a start: what is missing of what was resident when it was stopped; empty: nothing.
@@ -99,7 +114,7 @@ class Served {
   const cache::Kernel& kernel() const { return *kernel_; }
   // Writes of segments fail, others do not.
   void fail_records(std::size_t disk, bool fails);
-  FileSwitch& device(std::size_t disk) { return devices_[disk]; }
+  FileSwitch& device(std::size_t disk) { return (*devices_)[disk]; }
   cache::Key key(std::uint64_t number) const;
   // Key of a part of an object that was loaded in parts before.
   cache::Key part_key(const Name& name, std::uint64_t part) const;
@@ -125,6 +140,9 @@ class Served {
     std::uint64_t heads = 0;    // loaded with all of their parts
     std::uint64_t freshened = 0;
     std::uint64_t incomplete = 0;  // loads of heads that lacked a part
+    std::uint64_t handed_over = 0;
+    std::uint64_t rolled_back = 0;
+    std::uint64_t forgotten = 0;  // keys that a process forgot for the one before it
   };
   Counts counts;
 
@@ -152,6 +170,31 @@ class Served {
     cache::DiskDecision decision;
     std::shared_ptr<const Committed> object;
   };
+  using Devices = std::array<FileSwitch, 2>;
+  using Tasks = std::array<StepTasks, 2>;
+  // One of two processes that have the same files.
+  struct Process {
+    std::unique_ptr<Devices> devices = std::make_unique<Devices>();
+    std::unique_ptr<Tasks> tasks = std::make_unique<Tasks>();
+    std::unique_ptr<cache::Kernel> kernel;
+    std::unique_ptr<Disks> disks;
+    std::map<Name, cache::DiskVersion> shown;
+  };
+  std::string open(Process& process, bool is_handed_over);
+  void swap(Process& other);
+  // Swaps what the process has shown, too.
+  void turn_to(Process& other);
+  void step_held();
+  std::string succeed(std::unique_ptr<Process> next, cache::DiskVersion held);
+  std::string roll_back(std::unique_ptr<Process> next, Succession how);
+  std::map<Name, cache::DiskPlace> written();
+  std::string unequal(Process& next, const std::map<Name, cache::DiskPlace>& written);
+  std::vector<Image> images() const;
+  std::vector<RunHistory> runs() const;
+  void take_tombstones();
+  void purge_in_predecessor(const Purge& purge, std::optional<std::uint64_t> number);
+  // Few have two.
+  static bool has_variants(std::uint64_t key) { return key % 8 == 0; }
   void step_parts();
   std::uint64_t part_bytes(std::uint64_t key) const;
   std::uint64_t part_count(const Committed& object, std::uint64_t key) const;
@@ -174,11 +217,13 @@ class Served {
   std::mt19937_64 random_;
   std::vector<std::string> texts_;
   std::vector<std::unique_ptr<MemoryFile>> files_;
-  std::array<FileSwitch, 2> devices_;
-  std::array<StepTasks, 2> tasks_;
+  std::optional<std::string> witness_;  // the file outside of the disks
+  std::unique_ptr<Devices> devices_ = std::make_unique<Devices>();
+  std::unique_ptr<Tasks> tasks_ = std::make_unique<Tasks>();
   MonotonicTime now_{std::chrono::seconds(1000)};
   std::unique_ptr<Disks> disks_;
   std::unique_ptr<cache::Kernel> kernel_;
+  std::unique_ptr<Process> predecessor_;  // null: none drains
   std::vector<Undelivered> undelivered_;
   std::vector<Upload> uploads_;
   std::map<Name, std::shared_ptr<const Committed>> heads_;  // the last that was loaded

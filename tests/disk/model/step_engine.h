@@ -19,6 +19,8 @@ struct StepTasks {
   std::deque<DiskTask> writes;
   std::deque<DiskTask> urgent;
   bool is_stopped = false;
+  bool runs_writes = false;  // when they are submitted: somebody waits for them
+
 
   bool empty() const { return reads.empty() && writes.empty() && urgent.empty(); }
   // False: there is none.
@@ -59,6 +61,8 @@ class StepEngine final : public DiskEngine {
      : lane == DiskLane::kWrite ? tasks_.writes
                                 : tasks_.urgent)
         .push_back(std::move(task));
+    while (tasks_.runs_writes && tasks_.run_write()) {
+    }
     return Submitted::kAccepted;
   }
   bool stop(Nanoseconds /*patience*/) override {
