@@ -15,8 +15,8 @@ if(ENCORE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 # Most of what a source takes to compile is what its headers instantiate. Eight sources of a library
-# compiled as one take a quarter of the time of the eight. The presets with tests do so; ./dev lint, ./dev
-# mutate and planted faults need each source alone, and the release shows that each includes what it uses.
+# compiled as one take a quarter of the time of the eight. The presets do so, but those for planted faults
+# and for ./dev lint, which shows that each source includes what it uses.
 option(ENCORE_UNITY "Compile the sources of a library in groups of eight" OFF)
 
 add_library(encore_options INTERFACE)
@@ -40,6 +40,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   endif()
 else()
   target_compile_options(encore_options INTERFACE -fpch-preprocess)
+  # An eighth of the compiler's time goes into collecting its garbage, a GiB a source at most.
+  cmake_host_system_information(RESULT memory_mib QUERY TOTAL_PHYSICAL_MEMORY)
+  cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+  math(EXPR core_mib "${memory_mib} / ${cores}")
+  if(core_mib GREATER 3000)
+    target_compile_options(encore_options INTERFACE --param=ggc-min-heapsize=1048576)
+  endif()
 endif()
 target_compile_definitions(encore_options INTERFACE ENCORE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(encore_options INTERFACE Threads::Threads)
