@@ -58,7 +58,7 @@ class Served {
   void kill();
 
   // An upgrade: another process opens the disks while this one has them, and takes them, or ends.
-  // Why that is not as it should be; empty: it is. What has not come in is given up. REQUIRES:
+  // Why that is not as it should be; empty: it is. Uploads end there. REQUIRES:
   // ServedEngine::kSteps.
   enum class Succession : std::uint8_t { kDone, kEndsLoading, kEndsWithRun };
   std::string hand_over(Succession how);

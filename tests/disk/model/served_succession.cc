@@ -95,8 +95,8 @@ void Served::step_held() {
   }
 }
 
-// Places of all that is written; nothing if a record is on its way, behind whose place none is. What
-// has variants may be lost with a purged one of the others.
+// Places of all that is written; nothing if a record is on its way, behind whose place none is. An
+// object with variants may be lost with a purged one of the others.
 std::map<Served::Name, cache::DiskPlace> Served::written() {
   std::map<Name, cache::DiskPlace> written;
   if (!undelivered_.empty()) return written;
@@ -192,7 +192,8 @@ void Served::purge_in_predecessor(const Purge& purge, std::optional<std::uint64_
     same.version = predecessor_->kernel->purge_rule(now_);
   }
   bool is_done = false;
-  predecessor_->disks->purge({same}, [&](const Result<void>& result) { is_done = result.has_value(); });
+  predecessor_->disks->purge({same},
+                             [&](const Result<void>& result) { is_done = result.has_value(); });
   if (!is_done) note("a purge waits in a process that no longer writes");
 }
 

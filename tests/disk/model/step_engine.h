@@ -21,7 +21,6 @@ struct StepTasks {
   bool is_stopped = false;
   bool runs_writes = false;  // when they are submitted: somebody waits for them
 
-
   bool empty() const { return reads.empty() && writes.empty() && urgent.empty(); }
   // False: there is none.
   bool run_one(std::mt19937_64& random) {
