@@ -10,7 +10,7 @@ namespace {
 
 using Seen = RecentOutcomes::Seen;
 
-WallTime at(int seconds) { return WallTime(std::chrono::seconds(seconds)); }
+WallTime at(int second) { return WallTime(std::chrono::seconds(second)); }
 // Returns a key of one set.
 filter::Hash128 key(std::uint64_t i) { return {i, 5}; }
 

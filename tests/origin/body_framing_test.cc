@@ -10,13 +10,13 @@ namespace {
 using Status = BodyFraming::Status;
 
 // Reads `input` in pieces of `step` bytes. Returns the content, and where it ended.
-struct Outcome {
+struct Framed {
   std::string content;
   Status status = Status::kNeedMore;
   std::size_t consumed = 0;
 };
-Outcome read(BodyFraming& reader, std::string_view input, std::size_t step) {
-  Outcome outcome;
+Framed read(BodyFraming& reader, std::string_view input, std::size_t step) {
+  Framed outcome;
   while (outcome.consumed < input.size()) {
     std::string_view piece = input.substr(outcome.consumed, step);
     while (true) {
@@ -58,7 +58,7 @@ TEST_CASE("a body ends as it is framed, however it is cut into reads", "[origin]
     for (std::size_t step = 1; step <= row.input.size(); ++step) {
       INFO(row.input << " in steps of " << step);
       BodyFraming reader(row.framing, {});
-      const Outcome outcome = read(reader, row.input, step);
+      const Framed outcome = read(reader, row.input, step);
       CHECK(outcome.content == row.content);
       CHECK((outcome.status == row.status));
       if (row.status != Status::kBad) CHECK(outcome.consumed == row.consumed);
