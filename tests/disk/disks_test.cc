@@ -87,6 +87,26 @@ TEST_CASE("what was dropped with its segment is forgotten on the disk, too", "[d
   CHECK(found == 400 - dropped);
 }
 
+TEST_CASE("a purge is forgotten when all that it is of has been overwritten", "[disk]") {
+  Served served({.disk_bytes = 2'500'000U, .segment_bytes = 128U << 10U, .keys = 400}, 2);
+  REQUIRE(served.start().empty());
+  served.run();
+  const auto entries = [&] { return served.disks().statistics().disks[0].purge_log_entries; };
+  for (std::uint64_t key = 0; key < 100; ++key) served.commit({key, 0}, 1'000);
+  served.settle();
+  for (std::uint64_t key = 0; key < 100; ++key) served.invalidate(key, true);
+  served.settle();
+  CHECK(entries() >= 100);
+  // Three times around.
+  for (std::uint64_t key = 0; key < 800; ++key) {
+    served.commit({100 + key % 300, 0}, 10'000);
+    if (key % 10 == 9) served.settle();
+  }
+  served.settle();
+  CHECK(entries() < 100);
+  CHECK(served.fault().empty());
+}
+
 TEST_CASE("what was replaced unwritten, and then purged, does not come back", "[disk]") {
   Served served({.threads = {.write_bytes_max = 64U << 10U}}, 1);
   REQUIRE(served.start().empty());

@@ -26,6 +26,9 @@ RunHistory history(std::initializer_list<RunId> runs, bool has_purge = false) {
 }  // namespace
 
 TEST_CASE("a run with a purge makes all earlier ones invalid", "[disk]") {
+  RunHistory none;
+  CHECK_FALSE(none.note_purge());
+  CHECK(none == RunHistory{});
   RunHistory runs = history({5, 6, 7});
   // A disk that remembers no run is of the time before the first.
   for (const RunId run : {0U, 5U, 6U, 7U}) CHECK(runs.is_valid(run));

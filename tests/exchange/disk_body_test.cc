@@ -146,6 +146,20 @@ TEST_CASE("who reads slowly is not read ahead of", "[exchange][disk]") {
   CHECK(reading.is_growing());
 }
 
+TEST_CASE("the first piece is small, for a reader that waits, and the others are not",
+          "[exchange][disk]") {
+  std::mt19937_64 random(6);
+  LargeOnDisk on;
+  const std::string text = random_bytes(random, 2 * cache::kPartBytes);
+  BodyReading reading(on, {.key = kKey, .body = on.put_body(text), .begin = 0, .end = text.size()},
+                      text.size());
+  for (int turn = 0; turn < 100 && reading.calls == 0; ++turn) on.run();
+  CHECK(reading.body->size() == DiskBody::kFirstPieceBytes);
+  reading.read();
+  for (int turn = 0; turn < 100 && reading.calls == 1; ++turn) on.run();
+  CHECK(reading.body->size() == DiskBody::kFirstPieceBytes + DiskBody::kPieceBytes);
+}
+
 TEST_CASE("a body ends early where a part has gone, or is damaged", "[exchange][disk]") {
   std::mt19937_64 random(5);
   LargeOnDisk on;

@@ -86,6 +86,12 @@ TEST_CASE("An object and the response that it was made of are told alike", "[exc
   CHECK(of_object.charge_bytes == object->charge());
   CHECK(of_object.fresh_seconds == 60);
   CHECK(of_response.fresh_seconds == 60);
+  CHECK(of_response.rule == 0);
+  // And so is a rule.
+  const cache::AdmissionRule rule{.kind = cache::AdmissionRule::Kind::kNthHit, .parameter = 3};
+  response.admission = rule;
+  CHECK(shadow_request(response, *request, 0).rule == rule.encoded());
+  CHECK(shadow_request(*object, request->hash, rule).rule == rule.encoded());
   // If nobody said a length, the sent bytes are known.
   response.length.reset();
   CHECK(shadow_request(response, *request, 1234).object_bytes == 1234);

@@ -178,7 +178,8 @@ class Trials:
                                         environment=environment)
             room.clear()
             if result.outcome != "passed":
-                self.note(f"{step.name} {result.outcome} without a mutant: it is left out")
+                self.note(f"{step.name} {result.outcome} without a mutant: it is left out\n"
+                          f"{last_lines(result.output)}")
             return result
 
         return self.baselines.of((step.name, step.cases), measure)

@@ -1,0 +1,75 @@
+// Forms of stored objects in other codings, and their heads.
+#include "proxy/transfer/coded_form.h"
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "proxy/store/memory_store.h"
+#include "tests/catch.h"
+#include "tests/transfer/made_object.h"
+
+namespace encore::server {
+namespace {
+
+constexpr std::string_view kKey = "http://a.example/";
+
+store::ObjectRef form_of(store::Store& store, const store::Object& object, coding::Coding coding,
+                         const std::string& body) {
+  auto writer = store.reserve({.key = object.key(), .length = body.size(), .body = {}});
+  REQUIRE(writer);
+  REQUIRE((*writer)->body()->append(std::as_bytes(std::span(body))) == body.size());
+  (*writer)->body()->complete();
+  const CodedForm form = coded_form(head_parts(object), coding, body.size());
+  auto made = (*writer)->commit({.key = object.key(),
+                                 .meta = std::as_bytes(std::span(&form.meta, 1)),
+                                 .head = form.head,
+                                 .is_form = true});
+  REQUIRE(made);
+  return std::move(*made);
+}
+
+TEST_CASE("an object with another head keeps the forms that there are, under heads made of it",
+          "[transfer][coding]") {
+  auto store = store::make_memory_store({.limit_bytes = 8 << 20});
+  REQUIRE(store);
+  const auto old = make_object(**store, {.key = kKey, .fields = "ETag: \"one\"\r\n"});
+  const auto made = make_object(**store, {.key = kKey, .fields = "ETag: \"two\"\r\n"});
+  const std::size_t gzip = coding::number_of(coding::Coding::kGzip);
+  const std::size_t zstd = coding::number_of(coding::Coding::kZstd);
+  SECTION("one of them") {
+    const std::string body(5000, 'g');
+    REQUIRE(old->add_form(gzip, form_of(**store, *old, coding::Coding::kGzip, body)));
+    carry_forms(**store, *old, *made);
+    REQUIRE(made->form(gzip) != nullptr);
+    CHECK(made->form(zstd) == nullptr);
+    CHECK(made->form(gzip)->body_size() == body.size());
+    const std::string head(stored_head_of(*made->form(gzip)));
+    CHECK_THAT(head, Catch::Contains("Content-Encoding: gzip\r\n"));
+    CHECK_THAT(head, Catch::Contains("Content-Length: 5000\r\n"));
+    CHECK_THAT(head, Catch::Contains("two"));
+    CHECK_THAT(head, !Catch::Contains("one"));
+    CHECK(old->form(gzip) != nullptr);
+  }
+  SECTION("all of them") {
+    for (const auto coding :
+         {coding::Coding::kZstd, coding::Coding::kBrotli, coding::Coding::kGzip}) {
+      const std::string body(1000 + coding::number_of(coding), 'b');
+      REQUIRE(old->add_form(coding::number_of(coding), form_of(**store, *old, coding, body)));
+    }
+    carry_forms(**store, *old, *made);
+    for (const auto coding :
+         {coding::Coding::kZstd, coding::Coding::kBrotli, coding::Coding::kGzip}) {
+      const store::Object* const form = made->form(coding::number_of(coding));
+      REQUIRE(form != nullptr);
+      CHECK(form->body_size() == 1000 + coding::number_of(coding));
+    }
+  }
+  SECTION("none") {
+    carry_forms(**store, *old, *made);
+    CHECK(made->form(gzip) == nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace encore::server
