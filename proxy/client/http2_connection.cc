@@ -361,7 +361,7 @@ void Http2Connection::close(How how, ClientGone why) {
 void Http2Connection::check_timeouts(MonotonicTime now) {
   if (is_closed_) return;
   const config::Timeouts& timeouts = services_.runtime->config.timeouts;
-  session_.check_timeouts(services_.loop.now());
+  session_.check_timeouts(now);
   works_.for_each([&](Http2Responder& work) { work.check_timeouts(now); });
   tell_counters(services_);
   if (has_peer_ended_ && stream_->was_reset()) return close(How::kByReset, {.detail = "reset"});

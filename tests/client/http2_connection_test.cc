@@ -167,6 +167,26 @@ TEST_CASE("a header block counts as an unfinished head until it ends", "[client]
   CHECK(world.heads.count() == 0);
 }
 
+TEST_CASE("a header block that does not end in the time for heads ends its connection",
+          "[client][http2]") {
+  using std::chrono::seconds;
+  ClientWorld world(config::Mode::kReverse,
+                    [](config::Config& config) { config.timeouts.client_header = seconds(3); });
+  Http2Client client(world);
+  client.greet();
+  world.run_until([&] { return !client.frames().empty(); });
+  const std::string block = h2::test::block_of(h2::test::get("/hit"));
+  client.say(frame(h2::FrameType::kHeaders, h2::kFlagEndStream, 1, block.substr(0, 5)));
+  world.run_until([&] { return world.heads.count() == 1; });
+  const MonotonicTime now = world.world.loop->now();
+  client.connection().check_timeouts(now + seconds(2));
+  world.run_turns(3);
+  REQUIRE_FALSE(client.is_over());
+  client.connection().check_timeouts(now + seconds(4));
+  world.run_until([&] { return client.is_over(); });
+  CHECK(world.heads.count() == 0);
+}
+
 TEST_CASE("a large hit is recorded as delivered when it has left", "[client][http2]") {
   ClientWorld world;
   const std::string body = letters(300'000);

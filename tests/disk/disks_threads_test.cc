@@ -1,4 +1,5 @@
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -372,6 +373,25 @@ TEST_CASE("threads commit, load and purge, and only what holds is shown", "[disk
   CHECK(workers.done > 100);
   CHECK(workers.heads > 10);
   CHECK(workers.purges > 10);
+}
+
+TEST_CASE("little that waits is written within seconds, though nobody comes", "[disk][threads]") {
+  const server::TemporaryDirectory directory;
+  Workers workers(directory.path());
+  workers.start();
+  workers.wait_until_loaded();
+  std::mt19937_64 random(1);
+  std::size_t key = 0;
+  while (workers.placed == 0) workers.commit(key++, random);
+  // Longer than that takes on any machine.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (workers.done == 0 && std::chrono::steady_clock::now() < end) {
+    workers.load(key - 1);
+    while (workers.ended != workers.asked) std::this_thread::yield();
+  }
+  CHECK(workers.done > 0);
+  CHECK(workers.wrong == 0);
+  CHECK(workers.stop());
 }
 
 TEST_CASE("a disk in use is not opened twice, nor under two names", "[disk]") {
