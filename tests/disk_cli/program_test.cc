@@ -218,6 +218,14 @@ TEST_CASE("numbers of a disk for scripts and for people", "[disk-cli]") {
   CHECK(stat["replaced"]["records"] == 1);
   CHECK(stat["hosts_all"] == 4);
   CHECK(stat["hosts"] == Json{{{"host", "b.example"}, {"objects", 1}, {"bytes", 100'000}}});
+  // As text, each table has a head.
+  const std::string text = run("stat --top 1 " + site.path).out;
+  std::size_t at = 0;
+  for (const std::string_view head : {"hosts: 4", "ages", "sizes"}) {
+    CAPTURE(head, text);
+    at = text.find("\n  " + std::string(head) + " ", at);
+    REQUIRE(at != std::string::npos);
+  }
   CHECK(stat["purge_log_entries"] == 2);
   CHECK(stat["made_at"] == kNow - 9000);
   CHECK(stat["segments_used"] == 1);
