@@ -1,4 +1,4 @@
-// What a purge over the admin address may look like.
+// Purges over the admin address, as JSON and as a form.
 #include <string>
 #include <vector>
 
