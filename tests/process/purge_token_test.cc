@@ -31,8 +31,8 @@ TEST_CASE("another purge than was counted is refused, whatever is another", "[se
   const PurgeTokens tokens;
   PurgeOrder order = counted();
   order.token = tokens.make(order, kNow);
-  using Change = std::function<void(PurgeOrder&)>;
-  const Change change = GENERATE(values<Change>({
+  using Edit = std::function<void(PurgeOrder&)>;
+  const Edit change = GENERATE(values<Edit>({
       [](PurgeOrder& other) { other.soft = true; },
       [](PurgeOrder& other) { other.urls.front() += "0"; },
       [](PurgeOrder& other) { other.urls.push_back("http://a.example/2"); },
