@@ -84,7 +84,7 @@ struct Shown {
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(std::int64_t value) const { return std::to_string(value); }
   std::string operator()(double value) const { return real_text(value); }
-  std::string operator()(const std::string& value) const { return quoted(value); }
+  std::string operator()(const std::string& value) const { return quoted(std::string_view(value)); }
   std::string operator()(const std::vector<std::string>&) const { return "a list"; }
   std::string operator()(const std::vector<std::int64_t>&) const { return "a list"; }
   std::string operator()(std::monostate) const { return "nothing"; }

@@ -20,7 +20,7 @@ class AgeHistogram {
   void record(Nanoseconds age) noexcept {
     const auto seconds = std::chrono::floor<std::chrono::seconds>(age).count();
     const auto whole = static_cast<std::uint64_t>(std::max<std::int64_t>(seconds, 0));
-    const auto bucket = std::min<std::size_t>(std::bit_width(whole), kAgeBuckets - 1);
+    const auto bucket = std::min(static_cast<std::size_t>(std::bit_width(whole)), kAgeBuckets - 1);
     buckets_[bucket].fetch_add(1, std::memory_order_relaxed);
     sum_seconds_.fetch_add(whole, std::memory_order_relaxed);
   }
