@@ -134,7 +134,7 @@ class Quoter {
     const std::size_t end = std::min(text_.find_first_of(stops, at_), text_.size());
     const std::string_view word = trimmed(text_.substr(at_, end - at_));
     if (word.empty()) return false;
-    out_ += is_value_(word) ? std::string(word) : quoted(word);
+    out_ += is_value_(word) ? std::string(word) : in_quotes(word);
     at_ += word.size();
     return true;
   }
@@ -225,7 +225,7 @@ std::optional<std::string> with_quotes(std::string_view value, const IsValue& is
   // A text that begins as a list does and is none, as [::1]:80.
   const bool is_one = value.find_first_of("\"'\n#") == std::string_view::npos;
   if (!is_one || trimmed(value).empty()) return std::nullopt;
-  return quoted(trimmed(value));
+  return in_quotes(trimmed(value));
 }
 
 }  // namespace encore::config

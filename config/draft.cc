@@ -56,16 +56,15 @@ std::string quotes_hint(const Key& key, const Value& written) {
   if (const auto* whole = std::get_if<std::int64_t>(&written)) text = std::to_string(*whole);
   if (const auto* flag = std::get_if<bool>(&written)) text = *flag ? "true" : "false";
   if (!text.empty() && accept(key, Value(text))) {
-    return key.secret
-               ? "; it needs quotes"
-               : "; write: " + std::string(key.name) + " = " + quoted(std::string_view(text));
+    return key.secret ? "; it needs quotes"
+                      : "; write: " + std::string(key.name) + " = " + in_quotes(text);
   }
   const auto* numbers = std::get_if<std::vector<std::int64_t>>(&written);
   if (numbers == nullptr) return {};
   std::vector<std::string> texts;
   for (const std::int64_t number : *numbers) {
     texts.push_back(std::to_string(number));
-    text += (text.empty() ? "" : ", ") + quoted(std::string_view(texts.back()));
+    text += (text.empty() ? "" : ", ") + in_quotes(texts.back());
   }
   if (!accept(key, Value(texts))) return {};
   return "; write: " + std::string(key.name) + " = [" + text + "]";

@@ -84,7 +84,7 @@ struct Shown {
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(std::int64_t value) const { return std::to_string(value); }
   std::string operator()(double value) const { return real_text(value); }
-  std::string operator()(const std::string& value) const { return quoted(std::string_view(value)); }
+  std::string operator()(const std::string& value) const { return in_quotes(value); }
   std::string operator()(const std::vector<std::string>&) const { return "a list"; }
   std::string operator()(const std::vector<std::int64_t>&) const { return "a list"; }
   std::string operator()(std::monostate) const { return "nothing"; }
@@ -158,7 +158,7 @@ Result<Value> accept_choice(const Key& key, const Value& written) {
     std::string choices;
     for (const auto choice : key.choices) {
       if (!choices.empty()) choices += choice == key.choices.back() ? " or " : ", ";
-      choices += quoted(choice);
+      choices += in_quotes(choice);
     }
     return fail(std::visit(Shown{}, written) + " is not a string; accepted: " + choices);
   }
@@ -357,20 +357,20 @@ std::string accepted_text(const Key& key) {
 std::string toml_text(const Key& key, const Value& value) {
   if (is_unset(value)) return {};
   if (key.kind == Kind::kChoice) {
-    return quoted(key.choices[static_cast<std::size_t>(std::get<std::int64_t>(value))]);
+    return in_quotes(key.choices[static_cast<std::size_t>(std::get<std::int64_t>(value))]);
   }
   if (key.kind == Kind::kBytes || key.kind == Kind::kDuration) {
     const auto number = std::get<std::int64_t>(value);
-    if (key.kind == Kind::kDuration) return quoted(format_duration(Nanoseconds(number)));
+    if (key.kind == Kind::kDuration) return in_quotes(format_duration(Nanoseconds(number)));
     // format_bytes() rounds; a number that it cannot write exactly is written in bytes.
     std::string text = format_bytes(static_cast<std::uint64_t>(number));
     if (parse_bytes(text) != static_cast<std::uint64_t>(number)) text = std::to_string(number);
-    return quoted(text);
+    return in_quotes(text);
   }
   std::string text = "[";
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
     for (const auto& item : *texts) {
-      text += (text.size() > 1 ? ", " : "") + (key.tables ? inline_table(item) : quoted(item));
+      text += (text.size() > 1 ? ", " : "") + (key.tables ? inline_table(item) : in_quotes(item));
     }
     return text + "]";
   }

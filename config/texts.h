@@ -9,7 +9,7 @@
 namespace encore::config {
 
 // In quotation marks, as a string of TOML.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 // Each gives the text as it is kept.
 Result<std::string> check_host_pattern(std::string_view text);

@@ -52,7 +52,7 @@ std::string inline_table(std::string_view lines) {
   std::string text = "{";
   for_each_line(lines, [&](std::string_view name, std::string_view value) {
     if (text.size() > 1) text += ", ";
-    text.append(name).append(" = ").append(quoted(value));
+    text.append(name).append(" = ").append(in_quotes(value));
   });
   return text + "}";
 }

@@ -108,7 +108,7 @@ std::string no_tables(const toml::node& node) {
   if (array != nullptr) {
     for (const auto& item : *array) {
       const auto text = item.value_exact<std::string>();
-      if (text) return quoted(std::string_view(*text)) + " is not a table";
+      if (text) return in_quotes(std::string_view(*text)) + " is not a table";
       if (!item.is_table()) return "the list has an element that is not a table";
     }
     return {};
@@ -213,7 +213,7 @@ Meant meant_by(const Key& key, std::string_view written) {
     if (word == "yes" || word == "on" || word == "true") return {.text = "true", .shown = "true"};
     if (word == "no" || word == "off" || word == "false")
       return {.text = "false", .shown = "false"};
-    return {.text = {}, .refusal = quoted(written) + "; accepted: " + accepted_text(key)};
+    return {.text = {}, .refusal = in_quotes(written) + "; accepted: " + accepted_text(key)};
   }
   const auto whole = with_quotes(written, is_toml_value);
   const auto items = with_quotes("[" + std::string(written) + "]", is_toml_value);

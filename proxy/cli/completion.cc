@@ -159,7 +159,7 @@ std::string bash(const DescribedCommand& program) {
 }
 
 // In single quotes.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string out;
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return "'" + out + "'";
@@ -169,7 +169,7 @@ std::string quoted(const std::string& text) {
 std::string zsh_entry(const std::string& name, const std::string& text) {
   std::string escaped;
   for (const char c : name) escaped += c == ':' ? std::string("\\:") : std::string(1, c);
-  return quoted(escaped + ":" + text);
+  return in_quotes(escaped + ":" + text);
 }
 
 std::string zsh_value(const Completed& value) {
@@ -257,7 +257,7 @@ std::string fish_value(const Completed& value) {
     case Kind::kDirectory:
       return " -x -a '(__fish_complete_directories)'";
     case Kind::kWords:
-      return " -x -a " + quoted(words(value.words));
+      return " -x -a " + in_quotes(words(value.words));
     case Kind::kNothing:
       break;
   }
@@ -268,7 +268,7 @@ void append_fish(const DescribedCommand& command, std::string& out) {
   const std::string at = "complete -c encore -n \"__encore_at '" + command.path + "'\"";
   for (const DescribedCommand& below : command.commands) {
     if (below.hidden) continue;
-    out += at + " -a " + last_word(below.path) + " -d " + quoted(below.text) + "\n";
+    out += at + " -a " + last_word(below.path) + " -d " + in_quotes(below.text) + "\n";
   }
   // Options of the program are accepted behind every command.
   const std::string options = command.path.empty() ? "complete -c encore" : at;
@@ -278,11 +278,11 @@ void append_fish(const DescribedCommand& command, std::string& out) {
       line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
     }
     if (!option.value.empty()) line += fish_value(completed(option.value));
-    out += line + " -d " + quoted(option.text) + "\n";
+    out += line + " -d " + in_quotes(option.text) + "\n";
   }
   if (command.arguments.empty()) return;
   const Completed value = completed(command.arguments.front());
-  if (value.kind == Kind::kWords) out += at + " -a " + quoted(words(value.words)) + "\n";
+  if (value.kind == Kind::kWords) out += at + " -a " + in_quotes(words(value.words)) + "\n";
   if (value.kind == Kind::kFile) out += at + " -F\n";
 }
 

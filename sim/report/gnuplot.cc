@@ -10,7 +10,7 @@ namespace encore::sim {
 namespace {
 
 // Between single quotes gnuplot knows one escape: a quote doubled.
-std::string quoted(std::string_view text) {
+std::string gnuplot_text(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     out += c == '\'' ? "''" : std::string(1, c == '\n' ? ' ' : c);
@@ -54,10 +54,10 @@ std::string draw_panel(const Panel& panel, std::size_t& block) {
               std::to_string(line) + " notitle, ";
     }
     plot += name + (series.line ? " using 1:2 with lines lw 2" : " with yerrorbars pt 7 ps 0.6") +
-            " lt " + std::to_string(line++) + " title " + quoted(series.name) + " noenhanced";
+            " lt " + std::to_string(line++) + " title " + gnuplot_text(series.name) + " noenhanced";
   }
-  return script + "set title " + quoted(chart.title) + " noenhanced\nset xlabel " +
-         quoted(chart.x_label) + "\nset ylabel " + quoted(chart.y_label) + "\n" +
+  return script + "set title " + gnuplot_text(chart.title) + " noenhanced\nset xlabel " +
+         gnuplot_text(chart.x_label) + "\nset ylabel " + gnuplot_text(chart.y_label) + "\n" +
          (chart.log_x ? "set logscale x\n" : "unset logscale x\n") +
          (panel.shares_axes ? range("x", panel.x) + range("y", panel.y)
                             : "set xrange [*:*]\nset yrange [*:*]\n") +
@@ -75,7 +75,7 @@ std::string to_gnuplot(const Report& report, std::string_view terminal, std::str
   }
   const std::size_t count = panels.size();
   std::string script = "set terminal " + std::string(terminal) + " size 1000," +
-                       std::to_string(480 * count) + "\nset output " + quoted(path) +
+                       std::to_string(480 * count) + "\nset output " + gnuplot_text(path) +
                        "\nset grid\nset key outside below vertical maxrows 4\n" +
                        "set multiplot layout " + std::to_string(count) + ",1\n";
   std::size_t block = 0;

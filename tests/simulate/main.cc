@@ -204,24 +204,24 @@ void show_roads(const Totals& totals) {
   std::printf("\n%s%zu of %zu pairs reached\n", never.c_str(), met, possible);
 }
 
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 void write_json(const Options& options, const Totals& totals) {
   std::string out = "{\"requests\": " + std::to_string(totals.requests) + ",\n\"roads\": [";
   const char* comma = "\n";
   each_pair([&](Fate fate, Place place) {
     const std::string_view why = why_never(fate, place);
-    out += comma + std::string("{\"fate\": ") + quoted(name_of(fate)) +
-           ", \"place\": " + quoted(name_of(place)) +
+    out += comma + std::string("{\"fate\": ") + in_quotes(name_of(fate)) +
+           ", \"place\": " + in_quotes(name_of(place)) +
            (why.empty() ? ", \"count\": " + std::to_string(reached(totals, fate, place))
-                        : ", \"impossible\": " + quoted(why)) +
+                        : ", \"impossible\": " + in_quotes(why)) +
            "}";
     comma = ",\n";
   });
   out += "],\n\"counters\": {";
   comma = "\n";
   for (const auto& [name, count] : totals.counters) {
-    out += comma + quoted(name) + ": " + std::to_string(count);
+    out += comma + in_quotes(name) + ": " + std::to_string(count);
     comma = ",\n";
   }
   out += "}}\n";

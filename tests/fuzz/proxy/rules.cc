@@ -36,11 +36,11 @@ std::string joined_cookie(std::vector<std::string> pairs) {
   return out;
 }
 
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 std::string list_of(const std::vector<std::string>& texts) {
   std::string out = "[";
-  for (const std::string& text : texts) out += (out.size() > 1 ? ", " : "") + quoted(text);
+  for (const std::string& text : texts) out += (out.size() > 1 ? ", " : "") + in_quotes(text);
   return out + "]";
 }
 
@@ -390,7 +390,7 @@ std::string RuleTable::text(const std::vector<std::string>& listeners) const {
     out += std::string(key) + " = " + value + "\n";
   };
   const auto say_text = [&](std::string_view key, const std::string& value) {
-    if (!value.empty()) say(key, quoted(value));
+    if (!value.empty()) say(key, in_quotes(value));
   };
   const auto say_list = [&](std::string_view key, const std::vector<std::string>& values) {
     if (!values.empty()) say(key, list_of(values));
@@ -399,7 +399,7 @@ std::string RuleTable::text(const std::vector<std::string>& listeners) const {
     if (!fields.empty()) say(key, lines_of(fields));
   };
   const auto say_seconds = [&](std::string_view key, const std::optional<std::int64_t>& seconds) {
-    if (seconds) say(key, quoted(std::to_string(*seconds) + "s"));
+    if (seconds) say(key, in_quotes(std::to_string(*seconds) + "s"));
   };
   for (const Rule& rule : rules_) {
     out += "[[rule]]\n";
@@ -414,14 +414,14 @@ std::string RuleTable::text(const std::vector<std::string>& listeners) const {
     if (!rule.is_cached) say("cache", "false");
     say_text("admission", rule.admission);
     if (rule.size_threshold) {
-      say("size_threshold", quoted(std::to_string(*rule.size_threshold) + "B"));
+      say("size_threshold", in_quotes(std::to_string(*rule.size_threshold) + "B"));
     }
     say_seconds("fresh", rule.fresh);
     say_seconds("fresh_min", rule.fresh_min);
     say_seconds("fresh_max", rule.fresh_max);
     say_seconds("stale_while_revalidate", rule.swr);
     say_seconds("stale_if_error", rule.sie);
-    if (rule.max_object) say("max_object", quoted(std::to_string(*rule.max_object) + "B"));
+    if (rule.max_object) say("max_object", in_quotes(std::to_string(*rule.max_object) + "B"));
     std::vector<std::string> negative;
     for (const Rule::Negative& one : rule.negative) {
       negative.push_back(std::to_string(one.first) + "-" + std::to_string(one.last) + "=" +
@@ -438,10 +438,10 @@ std::string RuleTable::text(const std::vector<std::string>& listeners) const {
     if (rule.origin_query) say("origin_query", "true");
     say_text("key_fields", rule.key_field);
     if (rule.by_digest) {
-      say("key", quoted("digest"));
-      say("verify", quoted("sha256"));
+      say("key", in_quotes("digest"));
+      say("verify", in_quotes("sha256"));
     }
-    if (rule.rechecks) say("authorization", quoted("recheck"));
+    if (rule.rechecks) say("authorization", in_quotes("recheck"));
     if (rule.follows) say("follow_redirects", "true");
     say_text("follow_hosts", rule.follow_hosts);
     say_text("strip_prefix", rule.strip_prefix);
