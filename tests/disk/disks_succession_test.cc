@@ -21,13 +21,8 @@ TEST_CASE("disks go from one process to the next, or come back, and nothing come
   std::uint64_t rolled_back = 0;
   std::uint64_t forgotten = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    const std::size_t disks = 1 + seed % 2;
-    CAPTURE(seed, disks);
-    Served served({.disks = disks,
-                   .disk_bytes = disks == 1 ? 2'500'000U : 1'500'000U,
-                   .segment_bytes = 128U << 10U,
-                   .on_probation = seed % 4 >= 2},
-                  seed);
+    CAPTURE(seed);
+    Served served(turning(seed), seed);
     std::mt19937_64 random(seed);
     for (int life = 0; life < 4; ++life) {
       CAPTURE(life);

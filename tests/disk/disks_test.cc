@@ -158,13 +158,8 @@ TEST_CASE("nothing comes back, in whatever order and however it ends", "[disk][l
   std::uint64_t freshened = 0;
   std::uint64_t incomplete = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    const std::size_t disks = 1 + seed % 2;
-    CAPTURE(seed, disks);
-    Served served({.disks = disks,
-                   .disk_bytes = disks == 1 ? 2'500'000U : 1'500'000U,
-                   .segment_bytes = 128U << 10U,
-                   .on_probation = seed % 4 >= 2},
-                  seed);
+    CAPTURE(seed);
+    Served served(turning(seed), seed);
     std::mt19937_64 random(seed);
     for (int life = 0; life < 8; ++life) {
       CAPTURE(life);

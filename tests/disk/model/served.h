@@ -40,6 +40,15 @@ struct ServedOptions {
       0;  // for bodies in parts; 0: those of half of the keys begin with a page
 };
 
+// One or two disks that turn soon, with either admission.
+inline ServedOptions turning(std::uint64_t seed) {
+  const std::size_t disks = 1 + seed % 2;
+  return {.disks = disks,
+          .disk_bytes = disks == 1 ? 2'500'000U : 1'500'000U,
+          .segment_bytes = 128U << 10U,
+          .on_probation = seed % 4 >= 2};
+}
+
 class Served {
  public:
   Served(const ServedOptions& options, std::uint64_t seed);

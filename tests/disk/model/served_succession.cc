@@ -1,7 +1,6 @@
 // Two processes of Served that have the same files, one after the other.
 #include <algorithm>
 
-#include "base/check.h"
 #include "proxy/disk/open.h"
 #include "tests/disk/model/served.h"
 
