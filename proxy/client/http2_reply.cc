@@ -159,7 +159,7 @@ void Http2Reply::on_writable(h2::StreamId) {
 }
 
 void Http2Reply::on_gone(h2::StreamId, h2::ErrorCode) {
-  if (state_ == State::kEnded) return;
+  ENCORE_CHECK(state_ != State::kEnded, "the session forgets a stream that ends");
   state_ = State::kEnded;
   const ClientGone why = carrier_.gone();
   tell(&why);
@@ -167,13 +167,12 @@ void Http2Reply::on_gone(h2::StreamId, h2::ErrorCode) {
 }
 
 void Http2Reply::cut() {
-  if (state_ == State::kEnded) return;
   carrier_.services().stats.slow_readers_cut.add();
   end_by({.outcome = Outcome::kSlowReader, .unsent = ClientGone::Unsent::kSent});
 }
 
 void Http2Reply::end_by(const ClientGone& why) {
-  if (state_ == State::kEnded) return;
+  ENCORE_CHECK(state_ != State::kEnded, "a request ends once");
   state_ = State::kEnded;
   tell(&why);
   session().reset(id_, h2::ErrorCode::kCancel);

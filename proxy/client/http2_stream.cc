@@ -179,14 +179,14 @@ void Http2Stream::on_writable(h2::StreamId) {
 }
 
 void Http2Stream::on_gone(h2::StreamId, h2::ErrorCode) {
-  if (state_ == State::kEnded) return;
+  ENCORE_CHECK(state_ != State::kEnded, "the session forgets a stream that ends");
   state_ = State::kEnded;
   exchange_.on_gone(carrier_.gone());
   carrier_.on_responder_end(*this);
 }
 
 void Http2Stream::end_by(const ClientGone& why) {
-  if (state_ == State::kEnded) return;
+  ENCORE_CHECK(state_ != State::kEnded, "a request ends once");
   state_ = State::kEnded;
   (void)sent_bytes();
   exchange_.on_gone(why);
@@ -195,9 +195,7 @@ void Http2Stream::end_by(const ClientGone& why) {
   carrier_.on_responder_end(*this);
 }
 
-void Http2Stream::cut() {
-  if (state_ != State::kEnded) exchange_.cut();
-}
+void Http2Stream::cut() { exchange_.cut(); }
 
 void Http2Stream::check_timeouts(MonotonicTime now) {
   if (state_ != State::kEnded) exchange_.check_timeouts(now);

@@ -180,7 +180,7 @@ void Http2Tunnel::fail(h2::ErrorCode code, Outcome outcome, std::string_view det
 }
 
 void Http2Tunnel::on_gone(h2::StreamId, h2::ErrorCode) {
-  if (state_ == State::kEnded) return;
+  ENCORE_CHECK(state_ != State::kEnded, "the session forgets a stream that ends");
   if (state_ != State::kRefused) {
     const bool is_open = state_ == State::kOpen;
     const ClientGone why = carrier_.gone();

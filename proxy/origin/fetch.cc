@@ -165,8 +165,6 @@ void Fetch::send_request() {
   OriginRequestOptions options;
   if (needs_length(services_, *request_, plan_, link_.pool_key())) {
     if (!writer_.has_gathered_all()) {
-      state_.go(State::kSending);
-      since_ = services_.loop.now();
       fail_later({.status = 411,
                   .outcome = Outcome::kBadRequest,
                   .detail = "length-required",

@@ -168,6 +168,46 @@ TEST_CASE("what is asked inside of TLS is a request of its own", "[client][inter
   CHECK(i.stats().intercepts_rejected.get() == 0);
 }
 
+TEST_CASE("each step of an interception ends at its own limit, and not a second before",
+          "[client][intercept]") {
+  // None is like another, nor like any other limit.
+  Intercepted i([](config::Config& config) {
+    config.intercept.hello_wait = seconds(3);
+    config.timeouts.client_header = seconds(5);
+    config.timeouts.tls_handshake = seconds(7);
+    config.timeouts.client_idle = seconds(11);
+  });
+  std::string none;
+  Nanoseconds limit{};
+  bool is_failure = true;
+  // The first of them has begun a little while ago.
+  const MonotonicTime from = i.world.world.loop->now() - seconds(1);
+  SECTION("a hello that has begun") {
+    i.client.say(i.tls.step(none).substr(0, 50));
+    i.world.run_until([&] { return i.stats().tls_handshaking.get() == 1; });
+    limit = seconds(5);
+  }
+  SECTION("a handshake") {
+    i.client.say(i.tls.step(none));
+    i.world.run_until([&] { return !i.client.heard.empty(); });
+    limit = seconds(7);
+  }
+  SECTION("a client that has shaken hands and asks nothing") {
+    i.shake_hands();
+    limit = seconds(11);
+    is_failure = false;
+  }
+  i.world.run_turns(2);
+  const auto to = i.world.world.loop->now();
+  i.client.connection().check_timeouts(from + limit);
+  i.world.run_turns(3);
+  CHECK_FALSE(i.client.is_over());
+  i.client.connection().check_timeouts(to + limit);
+  i.world.run_until([&] { return i.client.is_over(); });
+  CHECK(i.stats().intercepts_failed.get() == (is_failure ? 1 : 0));
+  CHECK(i.stats().intercepts_spliced.get() == 0);
+}
+
 TEST_CASE("who leaves in the handshake, or right behind it, has refused our certificate",
           "[client][intercept]") {
   Intercepted i;

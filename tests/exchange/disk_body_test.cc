@@ -124,6 +124,9 @@ TEST_CASE("any range of a body on disk is what was written, and little is in mem
     }
     REQUIRE(reading.body->state() == store::BodyState::kComplete);
     REQUIRE(reading.text.size() >= end - begin);
+    // Whole blocks of the disk, but for the last.
+    const std::uint64_t blocks = (end + disk::kBlockBytes - 1) / disk::kBlockBytes;
+    CHECK(reading.body->size() == std::min<std::uint64_t>(text.size(), blocks * disk::kBlockBytes));
     const auto differ = std::mismatch(text.begin() + static_cast<long>(begin),
                                       text.begin() + static_cast<long>(end), reading.text.begin());
     CHECK(differ.first - text.begin() == static_cast<long>(end));

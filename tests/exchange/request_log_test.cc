@@ -134,6 +134,40 @@ TEST_CASE("a request is counted with its listener, its rule and, where it failed
   CHECK(stats.errors.at(0) == 2);
 }
 
+TEST_CASE("what is remembered of a key says why: a rule where there is no key, else the response",
+          "[exchange][log]") {
+  config::Config config;
+  config::Rule with_cache;
+  with_cache.host = {"kept.example"};
+  config::Rule without = with_cache;
+  without.host = {"out.example"};
+  without.cache = false;
+  config.rule = {with_cache, without};
+  const auto runtime = some_runtime(config);
+  SharedResponse response;
+  response.reason = http::StoreReason::kNoStore;
+  const auto reason_of = [&](const std::string& method, const std::string& url,
+                             const SharedResponse* got) {
+    auto loop = std::move(*net::Loop::create());
+    WorkerStats stats;
+    RecentOutcomes recent;
+    RequestLog log(*loop, stats, nullptr, runtime, {.recent = &recent});
+    const auto request = some_request(method + " " + url + " HTTP/1.1\nHost: h\n", runtime);
+    RequestRecord record;
+    record.outcome = Outcome::kUncacheable;
+    record.started = loop->now();
+    log.record(record, {.request = *request, .response = got});
+    const auto known = recent.of(request->hash);
+    REQUIRE(known.size() == 1);
+    return known[0].seen.reason;
+  };
+  CHECK(reason_of("GET", "http://out.example/", &response) == http::StoreReason::kRule);
+  CHECK(reason_of("GET", "http://out.example/", nullptr) == http::StoreReason::kOk);
+  CHECK(reason_of("GET", "http://kept.example/", &response) == http::StoreReason::kNoStore);
+  CHECK(reason_of("GET", "http://kept.example/", nullptr) == http::StoreReason::kOk);
+  CHECK(reason_of("GET", "http://none.example/", &response) == http::StoreReason::kNoStore);
+}
+
 TEST_CASE("a time is that since the request began", "[exchange][log]") {
   Ended ended;
   ended.log.record(ended.record(Outcome::kHit, std::chrono::seconds(10)));
