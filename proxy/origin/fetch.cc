@@ -227,12 +227,9 @@ bool Fetch::flush() {
     }
     return false;
   }
-  if (state_ == State::kRest && result.bytes != 0) since_ = services_.loop.now();
+  if (result.bytes != 0) since_ = services_.loop.now();
   if (result.status == net::WriteStatus::kBlocked) return false;
-  if (state_ == State::kSending) {
-    state_.go(State::kHead);
-    since_ = services_.loop.now();
-  }
+  if (state_ == State::kSending) state_.go(State::kHead);
   return true;
 }
 

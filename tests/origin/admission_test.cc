@@ -166,6 +166,21 @@ TEST_CASE("an unsafe method takes with it what its response names, and no more",
   CHECK_FALSE(invalidations.has_since(other->hash, received.invalidations_seen));
 }
 
+TEST_CASE("what a response names beyond all routes takes nothing with it", "[origin][admission]") {
+  Origin origin;
+  World world({origin.url()}, [](config::Config& config) { config.origin[0].path = "/in"; });
+  const auto target = put(world, origin, "/in/a");
+  const auto other = put(world, origin, "/in/b");
+  const std::string text =
+      "HTTP/1.1 201 Created\r\nLocation: /out\r\nContent-Location: /in/b\r\n"
+      "Content-Length: 0\r\n\r\n";
+  ReceivedResponse received;
+  receive(world, text, received);
+  invalidate_others(*world.services, *target, received.head);
+  CHECK_FALSE(is_fresh(world, *target));
+  CHECK_FALSE(is_fresh(world, *other));
+}
+
 TEST_CASE("what is outdated goes, and only that variant", "[origin][admission]") {
   Origin origin;
   World world({origin.url()});

@@ -362,5 +362,27 @@ TEST_CASE("a fetch that nobody reads ends, and one that is stored is finished", 
   }
 }
 
+TEST_CASE("what nobody reads ends where it turns out too large to be stored", "[origin][fetch]") {
+  // One that others wait for, to validate it, and one that they may read.
+  const std::string control = GENERATE(as<std::string>(), "no-cache", "max-age=60");
+  CAPTURE(control);
+  Origin origin;
+  World world({origin.url()},
+              [](config::Config& config) { config.cache.max_object_bytes = 10'000; });
+  FetchPlan plan = whole();
+  plan.in_table = true;
+  FetchReader asker(world, world.request(kGet), std::move(plan));
+  world.run_until_asked(origin);
+  origin.say("HTTP/1.1 200 OK\r\nETag: \"a\"\r\nCache-Control: " + control +
+             "\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+  world.run_until(origin, [&] { return asker.body == "hello"; });
+  asker.leave();
+  world.run_turn();
+  CHECK(world.fetches.size() == 1);
+  origin.say("4e20\r\n" + std::string(20'000, 'x') + "\r\n");
+  world.run_until(origin, [&] { return world.fetches.empty(); });
+  CHECK_FALSE(world.stored(asker.request()));
+}
+
 }  // namespace
 }  // namespace encore::server

@@ -50,6 +50,45 @@ TEST_CASE("a connection comes from the loop, and from the pool at once", "[origi
   CHECK(world.pool.size() == 1);
 }
 
+TEST_CASE("a server by name is looked up, and what is kept for its address is used again",
+          "[origin][link]") {
+  Origin origin;
+  World world({"http://localhost:" + std::to_string(origin.port())});
+  Link first(world);
+  CHECK((first.link.acquire(OriginLink::Need::kAny) == Progress::kPending));
+  world.run_until(origin, [&] { return first.told.opened == 1; });
+  CHECK_FALSE(first.told.failure);
+  CHECK(world.stats.origin_connections.get() == 1);
+  first.link.release(OriginLink::Fate::kKeep);
+  CHECK(world.pool.size() == 1);
+  Link second(world);
+  if (second.link.acquire(OriginLink::Need::kAny) == Progress::kPending) {
+    world.run_until(origin, [&] { return second.told.opened == 1; });
+  }
+  CHECK_FALSE(second.told.failure);
+  CHECK(world.pool.size() == 0);
+  CHECK(origin.accepted == 1);
+  second.link.release(OriginLink::Fate::kDrop);
+}
+
+TEST_CASE("a name that nobody knows is told", "[origin][link]") {
+  Origin origin;
+  World world({"http://does-not-exist.invalid:1"});
+  Link link(world);
+  CHECK((link.link.acquire(OriginLink::Need::kAny) == Progress::kPending));
+  // A name server that is silent, too, ends it in time.
+  for (int turn = 0; turn < 50 && !link.told.failure; ++turn) world.run_turn();
+  if (!link.told.failure) {
+    link.link.check_timeouts(world.loop->now() + config::Timeouts{}.dns);
+    for (int turn = 0; turn < 50 && !link.told.failure; ++turn) world.run_turn();
+  }
+  REQUIRE(link.told.failure);
+  CHECK(link.told.opened == 0);
+  // Told by a name server, or by its silence.
+  const int status = link.told.failure->status;
+  CHECK((status == 502 || status == 504));
+}
+
 TEST_CASE("nothing is kept in a drain", "[origin][link]") {
   Origin origin;
   World world({origin.url()});

@@ -233,7 +233,7 @@ class World final : public FetchKeeper,
     view.framing = http::request_framing(head);
     REQUIRE(http::resolve_target(head, http::Scheme::kHttp, view.target) ==
             http::TargetStatus::kOk);
-    view.route = runtime->router.match("", "/");
+    view.route = runtime->router.match("", view.target.path);
     REQUIRE(view.route != nullptr);
     std::string uri(http::key_bytes_max(view.target), '\0');
     view.uri = http::write_key(view.target, runtime->reverse.keys, uri);

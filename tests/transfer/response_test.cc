@@ -64,5 +64,34 @@ TEST_CASE("a head taken along to a copy of its bytes views the copy alone", "[se
   CHECK(literal.data() == before);
 }
 
+TEST_CASE("the place of a content type is that in its head, and none is left of another",
+          "[server][response]") {
+  ObjectMeta meta;
+  const auto placed = [&](std::string_view head) {
+    place_content_type(head, meta);
+    return std::string(head.substr(meta.type_offset, meta.type_bytes));
+  };
+  CHECK(placed("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n") == "text/html");
+  CHECK(placed("HTTP/1.1 200 OK\r\nVia: 1.1 a\r\n").empty());
+  CHECK(meta.type_offset == 0);
+  CHECK(placed("HTTP/1.1 200 OK\r\nVia: 1.1 a\r\nContent-Type: a/b\r\n") == "a/b");
+  CHECK(placed("HTTP/1.1 200 OK\r\nContent-Type: \r\n").empty());
+  // Too long to be noted.
+  const std::string head = "HTTP/1.1 200 OK\r\nContent-Type: " + std::string(70'000, 't') + "\r\n";
+  CHECK(placed(head).empty());
+}
+
+TEST_CASE("of trailers those are passed on that may be, and that nobody drops",
+          "[server][response]") {
+  std::string out = "something before";
+  const auto drops = [](const http::Field& field) { return field.name == "X-Drop"; };
+  CHECK(forwardable_trailers("X-A: 1\r\nContent-Length: 5\r\nX-Drop: 2\r\nX-B: 3\r\n", {}, drops,
+                             out));
+  CHECK(out == "X-A: 1\r\nX-B: 3\r\n");
+  CHECK(forwardable_trailers("", {}, drops, out));
+  CHECK(out.empty());
+  CHECK_FALSE(forwardable_trailers("no field\r\n", {}, drops, out));
+}
+
 }  // namespace
 }  // namespace encore::server

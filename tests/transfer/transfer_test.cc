@@ -97,6 +97,9 @@ TEST_CASE("a join says whether the fetch counts it", "[transfer]") {
     CHECK(join(*transfer, *readers[2]) == JoinOutcome::kBehindHead);
     transfer->publish_response(some_response(""), body, Joinable::kToRead);
     CHECK(join(*transfer, *readers[3]) == JoinOutcome::kBehindHead);
+    CHECK_FALSE(transfer->is_store_wanted());
+    transfer->want_store();
+    CHECK(transfer->is_store_wanted());
     transfer->stop_joining();
     CHECK(join(*transfer, *readers[4]) == JoinOutcome::kNo);
     for (auto& reader : readers) reader.reset();
