@@ -267,6 +267,34 @@ TEST_CASE("A replay under other options shows where it differs", "[cache][journa
   }
 }
 
+TEST_CASE("A difference is told with all that its event has, and nothing that it has not",
+          "[cache][journal]") {
+  Event recorded;
+  recorded.kind = EventKind::kPartFound;
+  recorded.sequence = 1;
+  Event replayed = recorded;
+  replayed.outcome = kPartIsWritten;
+  replayed.variant = 7;
+  replayed.version = 9;
+  replayed.disk_entries = 3;
+  replayed.removed = 2;
+  replayed.freed_bytes = 50;
+  replayed.place.segment = 4;
+  const std::string text = describe({.recorded = recorded, .replayed = replayed});
+  CAPTURE(text);
+  const std::size_t middle = text.find("replayed");
+  REQUIRE(middle != std::string::npos);
+  REQUIRE(text.find("recorded") < middle);
+  const std::string first = text.substr(0, middle);
+  const std::string second = text.substr(middle);
+  CHECK(first.find("absent") != std::string::npos);
+  CHECK(second.find("written, variant 7, disk 0 segment 4 offset 0, version 9, 3 entries on disk, "
+                    "2 removed with 50 bytes") != std::string::npos);
+  for (const char* word : {"variant", "segment", "version", "entries", "removed", "generations"}) {
+    CHECK(first.find(word) == std::string::npos);
+  }
+}
+
 TEST_CASE("A record comes back from the journal as it went in", "[cache][journal]") {
   const KernelOptions options = busy_options();
   JournalRecorder recorder(journal_head(options, at(3)));
