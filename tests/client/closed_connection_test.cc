@@ -1,5 +1,5 @@
-// A connection that has closed lives until the end of its turn, and whoever looks after all
-// connections may still come to it: nothing happens any more.
+// A connection that has closed lives until the end of its turn. The code that looks after all
+// connections may still call it, and nothing happens.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -34,7 +34,7 @@ void call_all(ClientConnection& closed, MonotonicTime now) {
   CHECK_FALSE(closed.may_be_given_up());
 }
 
-// Cuts the client's connection, and comes to it in all ways in the same turn.
+// Cuts the client's connection, and calls it in all ways in the same turn.
 void check_closed(ClientWorld& world, Client& client, std::uint64_t records) {
   ClientConnection& connection = client.connection();
   const MonotonicTime now = world.world.loop->now();

@@ -1,4 +1,4 @@
-// Who gets what the proxy itself publishes, and as which response.
+// The resources that the proxy itself publishes: for which clients, and as which response.
 #include "proxy/exchange/published.h"
 
 #include <memory>

@@ -22,7 +22,7 @@ struct Silent final : TransferReader {
   void on_interim(std::string_view) override {}
 };
 
-// What a thread of requests has.
+// A thread that has requests.
 struct Requests {
   std::unique_ptr<net::Loop> loop = std::move(*net::Loop::create());
   TransferHome home{*loop};
