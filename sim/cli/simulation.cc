@@ -14,7 +14,7 @@ namespace encore::sim {
 namespace {
 
 // Large enough that starting the threads does not count, small enough to stay cheap.
-constexpr std::size_t kChunk = 256 * 1024;
+constexpr std::size_t kChunk = 32 * 1024;
 constexpr std::size_t kRead = 4096;
 
 // Asks for each object's memory some requests before it is used.

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cache/charge.h"
+#include "sim/replay/direct_cache.h"
 
 namespace encore::sim {
 namespace {
@@ -93,6 +94,9 @@ ReplayCounts ReplayCounts::operator-(const ReplayCounts& other) const {
   return d;
 }
 
+ReplayRun::ReplayRun(const ReplayOptions& options) : options_(options) {}
+ReplayRun::~ReplayRun() = default;
+
 Result<std::unique_ptr<ReplayRun>> ReplayRun::create(const ReplayOptions& options) {
   auto run = std::unique_ptr<ReplayRun>(new ReplayRun(options));
   run->options_.kernel.concurrent = false;
@@ -107,10 +111,46 @@ Result<std::unique_ptr<ReplayRun>> ReplayRun::create(const ReplayOptions& option
     return std::unexpected(kernel.error());
   }
   run->kernel_ = std::move(*kernel);
+  run->direct_ = DirectCache::create(run->options_);
   return run;
 }
 
+// In parts between the end of the warm-up and the ends of intervals.
+void ReplayRun::feed_direct(std::span<const ReplayRequest> requests) {
+  while (!requests.empty()) {
+    const bool counts = has_ended_warmup();
+    if (seen_ == options_.warmup_requests && seen_ != 0) {
+      begin_counting();
+    }
+    std::uint64_t room = counts ? UINT64_MAX : options_.warmup_requests - seen_;
+    if (options_.interval_requests != 0) {
+      room = std::min(room, options_.interval_requests - seen_ % options_.interval_requests);
+    }
+    const auto part = requests.first(std::min<std::uint64_t>(room, requests.size()));
+    requests = requests.subspan(part.size());
+    direct_->feed(part, {.counts = counts ? &counts_ : nullptr, .outcomes = options_.outcomes});
+    seen_ += part.size();
+    if (!counts) {
+      for (const ReplayRequest& request : part) {
+        warm_objects_ = std::max(warm_objects_, request.object + 1);
+      }
+    }
+    if (options_.interval_requests != 0) {
+      for (const ReplayRequest& request : part) {
+        working_set_.add(request.object, charge_of(request));
+      }
+      if (seen_ % options_.interval_requests == 0) {
+        end_interval();
+      }
+    }
+  }
+}
+
 void ReplayRun::feed(std::span<const ReplayRequest> requests) {
+  if (direct_ != nullptr) {
+    feed_direct(requests);
+    return;
+  }
   constexpr std::size_t kAhead = 8;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (kernel_ != nullptr && i + kAhead < requests.size()) {
@@ -118,6 +158,17 @@ void ReplayRun::feed(std::span<const ReplayRequest> requests) {
     }
     one(requests[i]);
   }
+}
+
+cache::KernelStatistics ReplayRun::present() const {
+  if (probation_) {
+    return probation_statistics();
+  }
+  cache::KernelStatistics statistics = kernel_->statistics();
+  if (direct_ != nullptr) {
+    direct_->fill_in(statistics);
+  }
+  return statistics;
 }
 
 void ReplayRun::begin_counting() {
@@ -333,6 +384,9 @@ void ReplayRun::finish() {
 }
 
 bool ReplayRun::ever_stored(std::uint32_t object) const {
+  if (direct_ != nullptr) {
+    return direct_->ever_stored(object);
+  }
   return object < stored_.size() && stored_[object];
 }
 

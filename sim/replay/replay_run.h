@@ -1,5 +1,6 @@
 // ReplayRun: one cache of given size, eviction and admission, fed with the requests of a trace. It
-// asks the proxy's own kernel (cache::Kernel) for every decision; there is no policy in here.
+// asks the proxy's own kernel (cache::Kernel) for every decision; there is no policy in here. A
+// plain cache is asked directly instead (sim/replay/direct_cache.h), with the same decisions.
 // Thread-compatible, deterministic.
 //
 // A request for a resident object that is fresh is a hit. One that is stale is validated: the
@@ -155,8 +156,13 @@ inline std::uint64_t charge_of(const ReplayRequest& request) {
                                    kChargeMax + 1);
 }
 
+class DirectCache;
+
 class ReplayRun {
  public:
+  ~ReplayRun();
+  ReplayRun(const ReplayRun&) = delete;
+  ReplayRun& operator=(const ReplayRun&) = delete;
   // Errors: the kernel's.
   static Result<std::unique_ptr<ReplayRun>> create(const ReplayOptions& options);
 
@@ -184,11 +190,12 @@ class ReplayRun {
   std::uint64_t most_objects() const { return most_objects_; }
 
  private:
-  explicit ReplayRun(const ReplayOptions& options) : options_(options) {}
+  explicit ReplayRun(const ReplayOptions& options);
   bool has_ended_warmup() const { return seen_ >= options_.warmup_requests; }
   // Keeps the kernel's figures as they are at the end of the warm-up.
   void begin_counting();
   void one(const ReplayRequest& request);
+  void feed_direct(std::span<const ReplayRequest> requests);
   ReplayOutcome ask_kernel(const ReplayRequest& request);
   cache::Stored stored_as(const ReplayRequest& request) const;
   ReplayOutcome miss(const ReplayRequest& request, const cache::Key& key);
@@ -222,9 +229,7 @@ class ReplayRun {
   cache::KernelStatistics probation_statistics() const;
   cache::AdmissionStatistics probation_keys() const;
   // --- figures of now, of the kernel or the probation
-  cache::KernelStatistics present() const {
-    return probation_ ? probation_statistics() : kernel_->statistics();
-  }
+  cache::KernelStatistics present() const;
   cache::AdmissionStatistics present_admission(std::uint64_t lines_max = 4096) const {
     return probation_ ? probation_keys() : kernel_->admission_statistics(lines_max);
   }
@@ -234,6 +239,7 @@ class ReplayRun {
 
   ReplayOptions options_;
   std::unique_ptr<cache::Kernel> kernel_;  // null with probation_
+  std::unique_ptr<DirectCache> direct_;    // asked instead of the kernel; null: the kernel is
   std::optional<cache::TunedProbation> probation_;
   std::optional<cache::ProbationSamples> samples_;  // that the kernel follows
   std::optional<cache::ProbationTuning> sampled_;   // by which they were taken
