@@ -1,10 +1,10 @@
 // EntryHeap: entries in the order of a priority that may change, the lowest first; among equals the
-// one that got its priority first. A binary heap; an entry's place in it is in its `newer`. 24
-// bytes an entry. Thread-compatible.
+// one that got its priority first. A heap; an entry's place in it is in its `newer`. 24 bytes an
+// entry. Thread-compatible.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "cache/chunked_vector.h"
 #include "cache/entry_slab.h"
@@ -28,54 +28,69 @@ class EntryHeap {
   }
 
   void insert(EntrySlab& slab, EntryRef ref, double priority) {
-    nodes_.push_back({priority, next_++, ref});
-    slab.hot(ref).newer = static_cast<EntryRef>(nodes_.size() - 1);
-    up(slab, nodes_.size() - 1);
+    const Node node{priority, next_++, ref};
+    nodes_.push_back(node);
+    up(slab, nodes_.size() - 1, node);
   }
   void change(EntrySlab& slab, EntryRef ref, double priority) {
-    const std::size_t i = slab.hot(ref).newer;
-    nodes_[i].priority = priority;
-    nodes_[i].number = next_++;
-    up(slab, i);
-    down(slab, slab.hot(ref).newer);
+    settle(slab, slab.hot(ref).newer, {priority, next_++, ref});
   }
   void remove(EntrySlab& slab, EntryRef ref) {
     const std::size_t i = slab.hot(ref).newer;
-    swap(slab, i, nodes_.size() - 1);
+    const Node last = nodes_[nodes_.size() - 1];
     nodes_.pop_back();
-    if (i < nodes_.size()) {
-      const EntryRef moved = nodes_[i].ref;
-      up(slab, i);
-      down(slab, slab.hot(moved).newer);
+    if (last.ref != ref) {
+      settle(slab, i, last);
     }
   }
 
  private:
+  // Children of a node: they lie side by side, and the way down is half as long as with two.
+  static constexpr std::size_t kChildren = 4;
+
   static bool before(const Node& a, const Node& b) {
     return a.priority != b.priority ? a.priority < b.priority : a.number < b.number;
   }
-  void swap(EntrySlab& slab, std::size_t i, std::size_t j) {
-    std::swap(nodes_[i], nodes_[j]);
-    slab.hot(nodes_[i].ref).newer = static_cast<EntryRef>(i);
-    slab.hot(nodes_[j].ref).newer = static_cast<EntryRef>(j);
+  void put(EntrySlab& slab, std::size_t i, const Node& node) {
+    nodes_[i] = node;
+    slab.hot(node.ref).newer = static_cast<EntryRef>(i);
   }
-  void up(EntrySlab& slab, std::size_t i) {
-    while (i != 0 && before(nodes_[i], nodes_[(i - 1) / 2])) {
-      swap(slab, i, (i - 1) / 2);
-      i = (i - 1) / 2;
+  // Puts the node there or further up. Returns whether it is there.
+  bool up(EntrySlab& slab, std::size_t at, const Node& node) {
+    std::size_t i = at;
+    while (i != 0) {
+      const std::size_t parent = (i - 1) / kChildren;
+      if (!before(node, nodes_[parent])) {
+        break;
+      }
+      put(slab, i, nodes_[parent]);
+      i = parent;
     }
+    put(slab, i, node);
+    return i == at;
   }
-  void down(EntrySlab& slab, std::size_t i) {
-    while (2 * i + 1 < nodes_.size()) {
-      std::size_t child = 2 * i + 1;
-      if (child + 1 < nodes_.size() && before(nodes_[child + 1], nodes_[child])) {
-        ++child;
+  // Puts the node there or further down.
+  void down(EntrySlab& slab, std::size_t i, const Node& node) {
+    const std::size_t all = nodes_.size();
+    while (kChildren * i + 1 < all) {
+      const std::size_t first = kChildren * i + 1;
+      std::size_t least = first;
+      for (std::size_t child = first + 1; child < std::min(first + kChildren, all); ++child) {
+        if (before(nodes_[child], nodes_[least])) {
+          least = child;
+        }
       }
-      if (!before(nodes_[child], nodes_[i])) {
-        return;
+      if (!before(nodes_[least], node)) {
+        break;
       }
-      swap(slab, i, child);
-      i = child;
+      put(slab, i, nodes_[least]);
+      i = least;
+    }
+    put(slab, i, node);
+  }
+  void settle(EntrySlab& slab, std::size_t i, const Node& node) {
+    if (up(slab, i, node)) {
+      down(slab, i, node);
     }
   }
 

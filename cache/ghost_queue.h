@@ -1,5 +1,5 @@
 // GhostQueue: keys of entries that were evicted, first in first out, for policies that look back.
-// 48 bytes or so a key. The map is in parts that grow one by one, so that no insertion is a pause.
+// 37 to 59 bytes a key. The map is in parts that grow one by one, so that no insertion is a pause.
 // Thread-compatible.
 #pragma once
 
@@ -7,29 +7,110 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <unordered_map>
+#include <vector>
 
 #include "filter/hash.h"
 
 namespace encore::cache {
+
+// Numbers by mixed keys: open addressing with linear probing, at most three quarters full.
+class GhostMap {
+ public:
+  // Returns whether the key is a new one.
+  bool set(std::uint64_t key, std::uint64_t number) {
+    if ((size_ + 1) * 4 > slots_.size() * 3) {
+      grow();
+    }
+    Slot& slot = slots_[place(key)];
+    const bool is_new = slot.number == kFree;
+    slot = {key, number};
+    size_ += is_new ? 1U : 0U;
+    return is_new;
+  }
+  bool has(std::uint64_t key, std::uint64_t number) const {
+    return size_ != 0 && slots_[place(key)].number == number;
+  }
+  // True if it was there.
+  bool erase(std::uint64_t key) {
+    if (size_ == 0) {
+      return false;
+    }
+    std::size_t hole = place(key);
+    if (slots_[hole].number == kFree) {
+      return false;
+    }
+    // Those behind it that a search would not find any more move up.
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t at = (hole + 1) & mask; slots_[at].number != kFree; at = (at + 1) & mask) {
+      const std::size_t home = home_of(slots_[at].key);
+      if (((at - home) & mask) >= ((at - hole) & mask)) {
+        slots_[hole] = slots_[at];
+        hole = at;
+      }
+    }
+    slots_[hole].number = kFree;
+    --size_;
+    return true;
+  }
+
+ private:
+  static constexpr std::uint64_t kFree = UINT64_MAX;
+  struct Slot {
+    std::uint64_t key = 0;
+    std::uint64_t number = kFree;
+  };
+  // The lowest bits choose the part.
+  std::size_t home_of(std::uint64_t key) const { return (key >> 8U) & (slots_.size() - 1); }
+  // Returns the slot of the key, or the free one for it. REQUIRES: there are slots.
+  std::size_t place(std::uint64_t key) const {
+    std::size_t at = home_of(key);
+    while (slots_[at].number != kFree && slots_[at].key != key) {
+      at = (at + 1) & (slots_.size() - 1);
+    }
+    return at;
+  }
+  void grow() {
+    std::vector<Slot> before(slots_.empty() ? 8 : slots_.size() * 2);
+    before.swap(slots_);
+    for (const Slot& slot : before) {
+      if (slot.number != kFree) {
+        slots_[place(slot.key)] = slot;
+      }
+    }
+  }
+
+  std::vector<Slot> slots_;  // a power of two, or none
+  std::size_t size_ = 0;
+};
 
 class GhostQueue {
  public:
   std::size_t size() const { return size_; }
 
   void insert(const filter::Hash128& key) {
-    const std::uint64_t number = next_++;
     const std::uint64_t mixed = filter::remix(key);
-    size_ += part(mixed).insert_or_assign(mixed, number).second ? 1U : 0U;
-    order_.push_back({mixed, number});
+    size_ += part(mixed).set(mixed, next_) ? 1U : 0U;
+    order_.push_back({mixed, next_++});
   }
   // True if it was there; it is not now.
-  bool take(const filter::Hash128& key) { return erase(filter::remix(key)); }
+  bool take(const filter::Hash128& key) {
+    const std::uint64_t mixed = filter::remix(key);
+    const bool was_there = part(mixed).erase(mixed);
+    size_ -= was_there ? 1U : 0U;
+    return was_there;
+  }
   // Drops the oldest until no more than `size` are left.
   void shrink_to(std::size_t size) {
-    while (size_ > size || (!order_.empty() && !is_current(order_.front()))) {
-      if (is_current(order_.front())) {
-        erase(order_.front().key);
+    while (!order_.empty()) {
+      const Place oldest = order_.front();
+      GhostMap& in = part(oldest.key);
+      // Else it was taken, or inserted again since.
+      if (in.has(oldest.key, oldest.number)) {
+        if (size_ <= size) {
+          return;
+        }
+        in.erase(oldest.key);
+        --size_;
       }
       order_.pop_front();
     }
@@ -37,25 +118,13 @@ class GhostQueue {
 
  private:
   static constexpr std::size_t kParts = 64;
-  using Part = std::unordered_map<std::uint64_t, std::uint64_t>;
   struct Place {
     std::uint64_t key;
     std::uint64_t number;
   };
-  // False for what was taken, or inserted again since.
-  bool is_current(const Place& place) const {
-    const Part& in = parts_[place.key % kParts];
-    const auto at = in.find(place.key);
-    return at != in.end() && at->second == place.number;
-  }
-  Part& part(std::uint64_t mixed) { return parts_[mixed % kParts]; }
-  bool erase(std::uint64_t mixed) {
-    const bool was_there = part(mixed).erase(mixed) != 0;
-    size_ -= was_there ? 1U : 0U;
-    return was_there;
-  }
+  GhostMap& part(std::uint64_t mixed) { return parts_[mixed % kParts]; }
 
-  std::array<Part, kParts> parts_;
+  std::array<GhostMap, kParts> parts_;
   std::size_t size_ = 0;
   std::deque<Place> order_;
   std::uint64_t next_ = 0;

@@ -13,9 +13,11 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 #include "cache/chunked_vector.h"
 #include "cache/eviction_order.h"
+#include "filter/hash.h"
 
 namespace encore::cache {
 
@@ -88,13 +90,13 @@ class HitDensity {
 class Lhd {
  public:
   // The victim of a cache with at most N entries is chosen among all of them.
-  static constexpr std::uint32_t kSample = 64;
+  static constexpr std::uint32_t kSample = 32;
 
   explicit Lhd(EntrySlab& slab) : slab_(slab) {}
 
   void insert(EntryRef ref, const Access& /*access*/) {
     slab_.hot(ref).newer = static_cast<EntryRef>(nodes_.size());
-    nodes_.push_back({.used = tick(), .last_age = 0, .of_class = 0, .ref = ref});
+    nodes_.push_back({.used = tick() & kClockMax, .size = size_of(ref), .last_age = 0, .ref = ref});
   }
 
   void hit(EntryRef ref, const Access& /*access*/) {
@@ -105,7 +107,7 @@ class Lhd {
     learnt_.add_hit(node.of_class, age);
     node.of_class = static_cast<std::uint8_t>(HitDensity::class_of(age + node.last_age));
     node.last_age = static_cast<std::uint32_t>(std::min<std::uint64_t>(age, UINT32_MAX));
-    node.used = now;
+    node.used = now & kClockMax;
   }
 
   void remove(EntryRef ref, Removal why) {
@@ -119,29 +121,34 @@ class Lhd {
     nodes_.pop_back();
   }
 
+  void resized(EntryRef ref) { nodes_[slab_.hot(ref).newer].size = size_of(ref); }
+
   EntryRef victim() {
-    if (victim_ == kNoEntry) {
-      const std::size_t all = nodes_.size();
-      double least = 0;
-      for (std::size_t i = 0; i < std::min<std::size_t>(all, kSample); ++i) {
-        random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-        const Node& node = nodes_[all <= kSample ? i : (random_ >> 33U) % all];
-        const double rank = density(node);
-        if (victim_ == kNoEntry || rank < least) {
-          victim_ = node.ref;
-          least = rank;
-        }
-      }
+    if (victim_ != kNoEntry || nodes_.empty()) {
+      return victim_;
     }
+    const std::size_t all = nodes_.size();
+    const Node* chosen = &nodes_[0];
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < std::min<std::size_t>(all, kSample); ++i) {
+      random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+      const Node& node = nodes_[all <= kSample ? i : filter::scaled(random_, all)];
+      const double rank = density(node);
+      chosen = rank < least ? &node : chosen;
+      least = std::min(rank, least);
+    }
+    victim_ = chosen->ref;
     return victim_;
   }
 
  private:
   static constexpr std::uint64_t kUpdateMin = 512;
+  static constexpr std::uint64_t kClockMax = (std::uint64_t{1} << 56U) - 1;
   struct Node {
-    std::uint64_t used;
+    std::uint64_t used : 56;  // kClockMax
+    std::uint64_t of_class : 8 = 0;
+    double size;
     std::uint32_t last_age;  // at the hit before the last use
-    std::uint8_t of_class;
     EntryRef ref;
   };
 
@@ -153,9 +160,11 @@ class Lhd {
     }
     return ++clock_;
   }
+  double size_of(EntryRef ref) const {
+    return static_cast<double>(std::max<std::uint64_t>(slab_.hot(ref).charge, 1));
+  }
   double density(const Node& node) const {
-    const auto size = static_cast<double>(std::max<std::uint64_t>(slab_.hot(node.ref).charge, 1));
-    return learnt_.density(node.of_class, clock_ - node.used) / size;
+    return learnt_.density(node.of_class, clock_ - node.used) / node.size;
   }
   void forget_victim(EntryRef ref) {
     if (victim_ == ref) {

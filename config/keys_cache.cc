@@ -34,8 +34,9 @@ constexpr std::array kCacheKeys = {
         {.name = "eviction",
          .kind = Kind::kChoice,
          .doc =
-             "`sieve`, `lru` and `fifo` need no extra memory; `lfu`, `gdsf` and `lhd` 24 bytes per "
-             "entry, `w-tinylfu` 16 to 32; `s3-fifo`, `2q` and `arc` 80 bytes for each of up to as "
+             "`sieve`, `lru` and `fifo` need no extra memory; `lfu` 4 bytes per entry, `gdsf` and "
+             "`lhd` 24, `w-tinylfu` 16 to 32; `s3-fifo`, `2q` and `arc` 60 bytes for each of up to "
+             "as "
              "many evicted keys, in addition to `cache.memory`. A reload keeps cached objects.",
          .choices = cache::kOnlineEvictionNames}),
     bound<&Cache::max_object_bytes>(

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cache/statistics.h"
-#include "sim/replay/replay_run.h"
+#include "sim/replay/replay_options.h"
 
 namespace encore::sim {
 
@@ -24,7 +24,7 @@ class DirectCache {
   DirectCache(const DirectCache&) = delete;
   DirectCache& operator=(const DirectCache&) = delete;
 
-  // Receives what becomes of requests; null: nobody. Borrowed.
+  // Receivers of counts and outcomes; null: none. Borrowed.
   struct Counted {
     ReplayCounts* counts = nullptr;
     std::vector<ReplayOutcome>* outcomes = nullptr;

@@ -115,8 +115,18 @@ Result<std::unique_ptr<ReplayRun>> ReplayRun::create(const ReplayOptions& option
   return run;
 }
 
-// In parts between the end of the warm-up and the ends of intervals.
-void ReplayRun::feed_direct(std::span<const ReplayRequest> requests) {
+void ReplayRun::feed(std::span<const ReplayRequest> requests) {
+  if (direct_ == nullptr) {
+    constexpr std::size_t kAhead = 8;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (kernel_ != nullptr && i + kAhead < requests.size()) {
+        kernel_->prefetch(key_of(requests[i + kAhead]));
+      }
+      one(requests[i]);
+    }
+    return;
+  }
+  // In parts between the end of the warm-up and the ends of intervals.
   while (!requests.empty()) {
     const bool counts = has_ended_warmup();
     if (seen_ == options_.warmup_requests && seen_ != 0) {
@@ -143,20 +153,6 @@ void ReplayRun::feed_direct(std::span<const ReplayRequest> requests) {
         end_interval();
       }
     }
-  }
-}
-
-void ReplayRun::feed(std::span<const ReplayRequest> requests) {
-  if (direct_ != nullptr) {
-    feed_direct(requests);
-    return;
-  }
-  constexpr std::size_t kAhead = 8;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (kernel_ != nullptr && i + kAhead < requests.size()) {
-      kernel_->prefetch(key_of(requests[i + kAhead]));
-    }
-    one(requests[i]);
   }
 }
 

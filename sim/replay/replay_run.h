@@ -34,44 +34,10 @@
 #include "cache/probation_samples.h"
 #include "cache/probation_tuning.h"
 #include "sim/replay/disk_space.h"
-#include "sim/replay/trace_object.h"
+#include "sim/replay/replay_options.h"
 #include "sim/replay/working_set.h"
 
 namespace encore::sim {
-
-struct ReplayCounts {
-  std::uint64_t requests = 0;
-  std::uint64_t hits = 0;
-  std::uint64_t validations = 0;
-  std::uint64_t bytes_requested = 0;
-  std::uint64_t bytes_hit = 0;
-  std::uint64_t bytes_from_origin = 0;
-  std::uint64_t objects_written = 0;
-  std::uint64_t bytes_written = 0;    // to the store, the next line included
-  std::uint64_t bytes_rewritten = 0;  // those of objects that were in the store before
-  std::uint64_t not_stored_full = 0;  // larger than the cache takes, or no room was left for it
-  // Hits on objects that lay on disk alone. Bytes written there, with padding, for objects that
-  // were stored, and for those that were re-inserted as their segment was reclaimed.
-  std::uint64_t disk_hits = 0;
-  std::uint64_t disk_bytes_hit = 0;
-  std::uint64_t disk_bytes_admitted = 0;
-  std::uint64_t disk_bytes_moved = 0;
-  std::uint64_t disk_bytes_filled = 0;     // those stored before the disk was full (probation)
-  std::uint64_t disk_objects_dropped = 0;  // left with their segment
-  std::uint64_t disk_objects_refused = 0;  // not written, though they were to be
-  std::uint64_t disk_parts_dropped = 0;
-  std::uint64_t disk_objects_broken = 0;  // found on disk, but a part had gone
-  // Requests and hits for the heaviest objects by requests, and bytes for those by bytes.
-  std::uint64_t heaviest_requests = 0;
-  std::uint64_t heaviest_hits = 0;
-  std::uint64_t heaviest_bytes = 0;
-  std::uint64_t heaviest_bytes_hit = 0;
-
-  // Counts a request that is not a hit, or says that one is after all.
-  void add_request(const ReplayRequest& request);
-  void add_hit(const ReplayRequest& request);
-  ReplayCounts operator-(const ReplayCounts& other) const;
-};
 
 struct ReplayInterval {
   std::uint64_t from_request = 0;
@@ -84,77 +50,6 @@ struct ReplayInterval {
   std::uint64_t objects_requested = 0;  // different ones, warm-up included: the working set
   std::uint64_t object_bytes = 0;       // sum of their largest sizes so far
 };
-
-// Outcomes of a request, in the words of the proxy's Cache-Status.
-//  enumerator       name
-#define ENCORE_REPLAY_OUTCOMES(X)     \
-  X(kHit, "hit")                      \
-  X(kRevalidated, "revalidated")      \
-  X(kFirstRequest, "first-request")   \
-  X(kSecondRequest, "second-request") \
-  X(kAdmitted, "admitted")            \
-  X(kNotAdmitted, "not-admitted")     \
-  X(kTooLarge, "too-large")           \
-  X(kProbation, "probation")          \
-  X(kFill, "fill")                    \
-  X(kTooLargeToWait, "too-large-to-wait")
-
-enum class ReplayOutcome : std::uint8_t {
-#define ENCORE_ENUMERATOR(id, name) id,
-  ENCORE_REPLAY_OUTCOMES(ENCORE_ENUMERATOR)
-#undef ENCORE_ENUMERATOR
-};
-std::string_view to_string(ReplayOutcome outcome) noexcept;
-
-// Charges as the proxy's memory store makes them (cache/charge.h), for objects whose keys, records
-// and heads together have the same length.
-struct StoreCharge {
-  std::uint64_t head_bytes = 0;      // stored before the body: key, record and head
-  std::uint64_t reserved_bytes = 0;  // reserved for that before it is made
-};
-
-// Probation, tuned by samples of the traffic where there is a write cost, else with the settings'
-// rule. The memory is the kernel's capacity, of which a share is for copies of what is hit on disk.
-struct ReplayProbation {
-  cache::ProbationCacheSettings settings;
-  double copies_share = 0;
-  std::optional<double> write_cost = {};
-};
-
-struct ReplayOptions {
-  cache::KernelOptions kernel;          // concurrent = false, payloads are 0
-  std::uint64_t warmup_requests = 0;    // not counted; see end_warmup()
-  std::uint64_t interval_requests = 0;  // 0: no series
-  // Number of the first request that counts, in the numbering of ReplayRequest::next: an eviction
-  // that knows the future holds nothing for those before.
-  std::uint64_t first_counted = 0;
-  // Nothing: what an object is charged is its size.
-  std::optional<StoreCharge> charge = {};
-  // Instead of the kernel, of whose options only the capacity then counts.
-  std::optional<ReplayProbation> probation = {};
-  // For a kernel whose own policy is probation.
-  std::optional<ReplayProbation> tuning = {};
-  // Gets the outcome of each request, warm-up included; borrowed, null: nobody.
-  std::vector<ReplayOutcome>* outcomes = nullptr;
-
-  bool has_disk() const { return !kernel.disks.empty(); }
-  // For evictions that know the future.
-  std::uint64_t hint_of(const ReplayRequest& request) const {
-    return request.next < first_counted ? kNeverAgain : request.next;
-  }
-  // The charge of the request's object with so many bytes before its body, where those are charged.
-  std::uint64_t charge_with(std::uint64_t head_bytes, const ReplayRequest& request) const;
-};
-
-// The kernel's entries have 40 bits for their charge: it stores nothing larger, overhead included.
-inline constexpr std::uint64_t kChargeMax = (std::uint64_t{1} << 40U) - 1;
-
-// Charge of an object in the cache without its entry: its size, at least 1. A charge above
-// kChargeMax stays above it, so that the kernel refuses it as too large.
-inline std::uint64_t charge_of(const ReplayRequest& request) {
-  return std::clamp<std::uint64_t>(std::max(request.size_bytes, request.object_bytes), 1,
-                                   kChargeMax + 1);
-}
 
 class DirectCache;
 
@@ -195,7 +90,6 @@ class ReplayRun {
   // Keeps the kernel's figures as they are at the end of the warm-up.
   void begin_counting();
   void one(const ReplayRequest& request);
-  void feed_direct(std::span<const ReplayRequest> requests);
   ReplayOutcome ask_kernel(const ReplayRequest& request);
   cache::Stored stored_as(const ReplayRequest& request) const;
   ReplayOutcome miss(const ReplayRequest& request, const cache::Key& key);

@@ -1,12 +1,9 @@
-// Inline, for a call of the library would take as long as the rest of a record.
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <utility>
 
+#include "filter/hash_number.h"
 #include "sim/trace/record_format.h"
 
 namespace encore::sim {
@@ -75,13 +72,6 @@ Result<RecordLayout> read_head(Input& input, TraceFormat format) {
   }
 }
 
-// filter::identify() of the eight bytes, least significant first.
-inline filter::Hash128 hash_here(std::uint64_t id, const filter::Seed& seed) {
-  const std::uint64_t little = std::endian::native == std::endian::little ? id : std::byteswap(id);
-  const XXH128_hash_t hash = XXH3_128bits_withSeed(&little, sizeof little, seed.lo);
-  return {hash.low64 ^ seed.hi, hash.high64 + std::rotl(seed.hi, 32)};
-}
-
 class RecordReader final : public TraceReader {
  public:
   RecordReader(Input input, TraceFormat format, const RecordLayout& layout,
@@ -124,7 +114,7 @@ class RecordReader final : public TraceReader {
     const std::uint64_t id = layout_.big_endian
                                  ? load_big(record, layout_.id_at, layout_.id_size)
                                  : load_little(record, layout_.id_at, layout_.id_size);
-    Request request{.key = hash_here(id, seed_), .size_bytes = default_size_};
+    Request request{.key = filter::identify_number(seed_, id), .size_bytes = default_size_};
     if (layout_.size_at != RecordLayout::kNone) {
       request.size_bytes = load_little(record, layout_.size_at, layout_.size_size);
     } else {
@@ -156,7 +146,7 @@ class RecordReader final : public TraceReader {
 }  // namespace
 
 filter::Hash128 hash_of_id(std::uint64_t id, const filter::Seed& seed) {
-  return hash_here(id, seed);
+  return filter::identify_number(seed, id);
 }
 
 Result<std::unique_ptr<TraceReader>> make_record_reader(Input input, TraceFormat format,

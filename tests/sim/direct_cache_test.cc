@@ -21,7 +21,7 @@ constexpr std::array kPolicies = {
 #undef ENCORE_POLICY
 };
 
-// What a trace may have.
+// Properties of a trace.
 struct Traits {
   std::uint64_t size_max = 1;
   bool resizes = false;

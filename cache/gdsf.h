@@ -1,8 +1,6 @@
-// Policies by a priority in a heap, the lowest goes first.
-//
-// Lfu: least frequently used since insertion, the least recent among equals.
-// Gdsf: Greedy-Dual-Size-Frequency (Cherkasova 1998), priority = L + frequency / size, where L is
-// the priority of the last victim: small and popular objects stay, old fame fades.
+// GDSF: Greedy-Dual-Size-Frequency (Cherkasova 1998), priority = L + frequency / size, where L is
+// the priority of the last victim: small and popular objects stay, old fame fades. The lowest goes
+// first, the least recent among equals.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +11,6 @@
 namespace encore::cache {
 
 inline constexpr std::uint32_t kFrequencyMax = 0xffff;
-
-class Lfu {
- public:
-  explicit Lfu(EntrySlab& slab) : slab_(slab) {}
-  void insert(EntryRef ref, const Access& /*access*/) { heap_.insert(slab_, ref, 1); }
-  void hit(EntryRef ref, const Access& /*access*/) {
-    heap_.change(slab_, ref, heap_.priority(slab_, ref) + 1);
-  }
-  void remove(EntryRef ref, Removal /*why*/) { heap_.remove(slab_, ref); }
-  EntryRef victim() { return heap_.empty() ? kNoEntry : heap_.at(0).ref; }
-
- private:
-  EntrySlab& slab_;
-  EntryHeap heap_;
-};
-static_assert(EvictionOrder<Lfu>);
 
 class Gdsf {
  public:
