@@ -27,16 +27,30 @@ class GhostMap {
     size_ += is_new ? 1U : 0U;
     return is_new;
   }
+  // True if it was there; with a number: if that was its number.
+  bool erase(std::uint64_t key) {
+    return erase_where(key, [](std::uint64_t) { return true; });
+  }
+  bool erase(std::uint64_t key, std::uint64_t number) {
+    return erase_where(key, [number](std::uint64_t its) { return its == number; });
+  }
   bool has(std::uint64_t key, std::uint64_t number) const {
     return size_ != 0 && slots_[place(key)].number == number;
   }
-  // True if it was there.
-  bool erase(std::uint64_t key) {
+
+ private:
+  static constexpr std::uint64_t kFree = UINT64_MAX;
+  struct Slot {
+    std::uint64_t key = 0;
+    std::uint64_t number = kFree;
+  };
+  template <typename Accepts>
+  bool erase_where(std::uint64_t key, const Accepts& accepts) {
     if (size_ == 0) {
       return false;
     }
     std::size_t hole = place(key);
-    if (slots_[hole].number == kFree) {
+    if (slots_[hole].number == kFree || !accepts(slots_[hole].number)) {
       return false;
     }
     // Those behind it that a search would not find any more move up.
@@ -52,13 +66,6 @@ class GhostMap {
     --size_;
     return true;
   }
-
- private:
-  static constexpr std::uint64_t kFree = UINT64_MAX;
-  struct Slot {
-    std::uint64_t key = 0;
-    std::uint64_t number = kFree;
-  };
   // The lowest bits choose the part.
   std::size_t home_of(std::uint64_t key) const { return (key >> 8U) & (slots_.size() - 1); }
   // Returns the slot of the key, or the free one for it. REQUIRES: there are slots.
@@ -101,17 +108,15 @@ class GhostQueue {
   }
   // Drops the oldest until no more than `size` are left.
   void shrink_to(std::size_t size) {
-    while (!order_.empty()) {
+    while (size_ > size) {
       const Place oldest = order_.front();
-      GhostMap& in = part(oldest.key);
       // Else it was taken, or inserted again since.
-      if (in.has(oldest.key, oldest.number)) {
-        if (size_ <= size) {
-          return;
-        }
-        in.erase(oldest.key);
-        --size_;
-      }
+      size_ -= part(oldest.key).erase(oldest.key, oldest.number) ? 1U : 0U;
+      order_.pop_front();
+    }
+    // So do the places of what was taken, once they are many: each look costs a search.
+    while (order_.size() > size_ + size_ / 4 + kParts &&
+           !part(order_.front().key).has(order_.front().key, order_.front().number)) {
       order_.pop_front();
     }
   }

@@ -7,20 +7,62 @@
 namespace encore::sim {
 namespace {
 
-// A request on disk; its key is the object's.
-struct Record {
-  std::int64_t time_ns;
-  std::uint64_t size_bytes;
-  std::uint64_t object_bytes : 63;
-  std::uint64_t resized : 1;
-  std::uint32_t object;
-  std::uint32_t ttl_seconds;
-};
-static_assert(sizeof(Record) == 32);
-constexpr std::uint64_t kBytesMax = UINT64_MAX >> 1U;
+// A request in a spool: a byte that says which fields are as they usually are, the object's number,
+// and the other fields, in this order. Its key is the object's.
+constexpr unsigned kSameTime = 1;     // time_ns is that of the request before
+constexpr unsigned kSameSize = 2;     // size_bytes is that of the request before
+constexpr unsigned kObjectsSize = 4;  // object_bytes is size_bytes
+constexpr unsigned kWithoutTtl = 8;   // ttl_seconds is kNoTtl
+constexpr unsigned kNotResized = 16;  // resized is false; there are no bytes for it
+constexpr std::size_t kRequestMax = 1 + 4 + 8 + 8 + 8 + 4;
 
-// Half a megabyte of records at a time.
-constexpr std::size_t kBatch = 16 * 1024;
+template <typename T>
+void put(T value, std::byte*& out) {
+  std::memcpy(out, &value, sizeof value);
+  out += sizeof value;
+}
+template <typename T>
+T take(const std::byte*& in) {
+  T value{};
+  std::memcpy(&value, in, sizeof value);
+  in += sizeof value;
+  return value;
+}
+
+// Both begin a batch with these.
+struct Before {
+  std::int64_t time_ns = 0;
+  std::uint64_t size_bytes = 0;
+};
+
+void encode(const ReplayRequest& request, Before& before, std::byte*& out) {
+  unsigned usual = 0;
+  usual |= request.time_ns == before.time_ns ? kSameTime : 0U;
+  usual |= request.size_bytes == before.size_bytes ? kSameSize : 0U;
+  usual |= request.object_bytes == request.size_bytes ? kObjectsSize : 0U;
+  usual |= request.ttl_seconds == kNoTtl ? kWithoutTtl : 0U;
+  usual |= request.resized ? 0U : kNotResized;
+  put(static_cast<std::uint8_t>(usual), out);
+  put(request.object, out);
+  if ((usual & kSameTime) == 0) put(request.time_ns, out);
+  if ((usual & kSameSize) == 0) put(request.size_bytes, out);
+  if ((usual & kObjectsSize) == 0) put(request.object_bytes, out);
+  if ((usual & kWithoutTtl) == 0) put(request.ttl_seconds, out);
+  before = {request.time_ns, request.size_bytes};
+}
+
+ReplayRequest decode(Before& before, const std::byte*& in) {
+  const auto usual = take<std::uint8_t>(in);
+  ReplayRequest request;
+  request.object = take<std::uint32_t>(in);
+  request.time_ns = (usual & kSameTime) != 0 ? before.time_ns : take<std::int64_t>(in);
+  request.size_bytes = (usual & kSameSize) != 0 ? before.size_bytes : take<std::uint64_t>(in);
+  request.object_bytes = (usual & kObjectsSize) != 0 ? request.size_bytes : take<std::uint64_t>(in);
+  request.ttl_seconds = (usual & kWithoutTtl) != 0 ? kNoTtl : take<std::uint32_t>(in);
+  request.resized = (usual & kNotResized) == 0;
+  before = {request.time_ns, request.size_bytes};
+  return request;
+}
 
 }  // namespace
 
@@ -33,25 +75,45 @@ Result<RequestSpool> RequestSpool::create() {
 }
 
 Result<void> RequestSpool::append(std::span<const ReplayRequest> requests) {
-  std::vector<Record> records;
-  records.reserve(std::min(requests.size(), kBatch));
-  while (!requests.empty()) {
-    const auto part = requests.first(std::min(requests.size(), kBatch));
-    records.clear();
-    for (const ReplayRequest& request : part) {
-      records.push_back({.time_ns = request.time_ns,
-                         .size_bytes = request.size_bytes,
-                         .object_bytes = std::min(request.object_bytes, kBytesMax) & kBytesMax,
-                         .resized = request.resized ? 1U : 0U,
-                         .object = request.object,
-                         .ttl_seconds = request.ttl_seconds});
+  Before before{last_time_ns_, last_size_bytes_};
+  for (const ReplayRequest& request : requests) {
+    if (size_ % kBatch == 0) {
+      batch_.resize(kBatch * kRequestMax);
+      batch_bytes_ = 0;
+      before = {};
     }
-    if (auto written = file_.write_at(size_ * sizeof(Record), std::as_bytes(std::span(records)));
-        !written) {
-      return written;
+    std::byte* out = batch_.data() + batch_bytes_;
+    encode(request, before, out);
+    batch_bytes_ = static_cast<std::size_t>(out - batch_.data());
+    if (++size_ % kBatch == 0) {
+      const std::uint64_t begin = ends_.empty() ? 0 : ends_.back();
+      if (auto written = file_.write_at(begin, std::span(batch_).first(batch_bytes_)); !written) {
+        return written;
+      }
+      ends_.push_back(begin + batch_bytes_);
     }
-    size_ += part.size();
-    requests = requests.subspan(part.size());
+  }
+  last_time_ns_ = before.time_ns;
+  last_size_bytes_ = before.size_bytes;
+  return {};
+}
+
+Result<void> RequestSpool::read_batch(std::uint64_t number, std::vector<std::byte>& bytes,
+                                      std::vector<ReplayRequest>& requests) const {
+  const std::size_t count = std::min<std::uint64_t>(kBatch, size_ - number * kBatch);
+  const std::byte* in = batch_.data();
+  if (number < ends_.size()) {
+    const std::uint64_t begin = number == 0 ? 0 : ends_[number - 1];
+    bytes.resize(ends_[number] - begin);
+    if (auto got = file_.read_at(begin, bytes); !got) {
+      return got;
+    }
+    in = bytes.data();
+  }
+  requests.resize(count);
+  Before before;
+  for (ReplayRequest& request : requests) {
+    request = decode(before, in);
   }
   return {};
 }
@@ -62,28 +124,25 @@ Result<void> RequestSpool::link_next(std::size_t objects, Monitor& monitor) {
     return std::unexpected(file.error());
   }
   std::vector<std::uint64_t> next_of(objects, kNeverAgain);
-  std::vector<Record> records(kBatch);
-  std::vector<std::uint64_t> next(kBatch);
+  std::vector<std::byte> bytes;
+  std::vector<ReplayRequest> requests;
+  std::vector<std::uint64_t> next;
   monitor.begin("linking", size_);
-  for (std::uint64_t end = size_; end != 0;) {
-    const std::size_t count = std::min<std::uint64_t>(kBatch, end);
-    const std::uint64_t begin = end - count;
-    const auto bytes = std::as_writable_bytes(std::span(records).first(count));
-    if (auto got = file_.read_at(begin * sizeof(Record), bytes); !got) {
+  for (std::uint64_t number = (size_ + kBatch - 1) / kBatch; number-- != 0;) {
+    if (auto got = read_batch(number, bytes, requests); !got) {
       return got;
     }
-    for (std::size_t i = count; i != 0; --i) {
-      std::uint64_t& last = next_of[records[i - 1].object];
-      next[i - 1] = last;
-      last = begin + i - 1;
+    const std::uint64_t begin = number * kBatch;
+    next.resize(requests.size());
+    for (std::size_t i = requests.size(); i-- != 0;) {
+      next[i] = std::exchange(next_of[requests[i].object], begin + i);
     }
-    if (auto written = file->write_at(begin * sizeof(std::uint64_t),
-                                      std::as_bytes(std::span(next).first(count)));
+    if (auto written =
+            file->write_at(begin * sizeof(std::uint64_t), std::as_bytes(std::span(next)));
         !written) {
       return written;
     }
-    end = begin;
-    if (!monitor.advance(count)) {
+    if (!monitor.advance(requests.size())) {
       break;
     }
   }
@@ -92,35 +151,31 @@ Result<void> RequestSpool::link_next(std::size_t objects, Monitor& monitor) {
 }
 
 Result<std::span<const ReplayRequest>> SpoolReader::read() {
-  // Small enough to stay in the core's cache.
-  constexpr std::uint64_t kRead = 4096;
-  const std::size_t count = std::min(kRead, spool_.size_ - at_);
-  records_.resize(count * sizeof(Record));
-  if (auto got = spool_.file_.read_at(at_ * sizeof(Record), records_); !got) {
+  requests_.clear();
+  if (at_ == spool_.size_) {
+    return requests_;
+  }
+  if (auto got = spool_.read_batch(at_ / RequestSpool::kBatch, bytes_, requests_); !got) {
     return std::unexpected(got.error());
   }
+  next_.assign(requests_.size(), kNeverAgain);
   if (spool_.next_) {
-    next_.resize(count);
     const auto bytes = std::as_writable_bytes(std::span(next_));
     if (auto got = spool_.next_->read_at(at_ * sizeof(std::uint64_t), bytes); !got) {
       return std::unexpected(got.error());
     }
   }
-  requests_.resize(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    Record record{};
-    std::memcpy(&record, records_.data() + i * sizeof record, sizeof record);
-    requests_[i] = {.key = objects_.key_of(record.object),
-                    .time_ns = record.time_ns,
-                    .size_bytes = record.size_bytes,
-                    .object_bytes = record.object_bytes,
-                    .next = spool_.next_ ? next_[i] : kNeverAgain,
-                    .ttl_seconds = record.ttl_seconds,
-                    .object = record.object,
-                    .resized = record.resized != 0,
-                    .heaviest = objects_.heaviest_of(record.object)};
+  constexpr std::size_t kAhead = 16;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (i + kAhead < requests_.size()) {
+      __builtin_prefetch(&objects_.key_of(requests_[i + kAhead].object));
+    }
+    ReplayRequest& request = requests_[i];
+    request.key = objects_.key_of(request.object);
+    request.next = next_[i];
+    request.heaviest = objects_.heaviest_of(request.object);
   }
-  at_ += count;
+  at_ += requests_.size();
   return requests_;
 }
 
