@@ -1,5 +1,5 @@
 // GhostQueue: keys of entries that were evicted, first in first out, for policies that look back.
-// 37 to 59 bytes a key. The map is in parts that grow one by one, so that no insertion is a pause.
+// 29 to 51 bytes a key. The map is in parts that grow one by one, so that no insertion is a pause.
 // Thread-compatible.
 #pragma once
 
@@ -96,8 +96,8 @@ class GhostQueue {
 
   void insert(const filter::Hash128& key) {
     const std::uint64_t mixed = filter::remix(key);
-    size_ += part(mixed).set(mixed, next_) ? 1U : 0U;
-    order_.push_back({mixed, next_++});
+    size_ += part(mixed).set(mixed, first_ + order_.size()) ? 1U : 0U;
+    order_.push_back(mixed);
   }
   // True if it was there; it is not now.
   bool take(const filter::Hash128& key) {
@@ -109,30 +109,29 @@ class GhostQueue {
   // Drops the oldest until no more than `size` are left.
   void shrink_to(std::size_t size) {
     while (size_ > size) {
-      const Place oldest = order_.front();
       // Else it was taken, or inserted again since.
-      size_ -= part(oldest.key).erase(oldest.key, oldest.number) ? 1U : 0U;
-      order_.pop_front();
+      size_ -= part(order_.front()).erase(order_.front(), first_) ? 1U : 0U;
+      drop_first();
     }
     // So do the places of what was taken, once they are many: each look costs a search.
     while (order_.size() > size_ + size_ / 4 + kParts &&
-           !part(order_.front().key).has(order_.front().key, order_.front().number)) {
-      order_.pop_front();
+           !part(order_.front()).has(order_.front(), first_)) {
+      drop_first();
     }
   }
 
  private:
   static constexpr std::size_t kParts = 64;
-  struct Place {
-    std::uint64_t key;
-    std::uint64_t number;
-  };
+  void drop_first() {
+    order_.pop_front();
+    ++first_;
+  }
   GhostMap& part(std::uint64_t mixed) { return parts_[mixed % kParts]; }
 
   std::array<GhostMap, kParts> parts_;
   std::size_t size_ = 0;
-  std::deque<Place> order_;
-  std::uint64_t next_ = 0;
+  std::deque<std::uint64_t> order_;  // mixed keys; a key's number is that of its place
+  std::uint64_t first_ = 0;          // number of the first place
 };
 
 }  // namespace encore::cache

@@ -35,7 +35,7 @@ constexpr std::array kCacheKeys = {
          .kind = Kind::kChoice,
          .doc =
              "`sieve`, `lru` and `fifo` need no extra memory; `lfu` 4 bytes per entry, `gdsf` and "
-             "`lhd` 24, `w-tinylfu` 16 to 32; `s3-fifo`, `2q` and `arc` 60 bytes for each of up to "
+             "`lhd` 24, `w-tinylfu` 16 to 32; `s3-fifo`, `2q` and `arc` 50 bytes for each of up to "
              "as "
              "many evicted keys, in addition to `cache.memory`. A reload keeps cached objects.",
          .choices = cache::kOnlineEvictionNames}),

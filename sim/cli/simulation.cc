@@ -26,7 +26,7 @@ void number_all(ObjectTable& objects, std::span<const Request> batch,
       __builtin_prefetch(objects.slot_of(batch[i + 2 * kAhead].key));
       __builtin_prefetch(objects.object_of(batch[i + kAhead].key));
     }
-    chunk.push_back(objects.number(batch[i]));
+    objects.number(batch[i], chunk.emplace_back());
   }
 }
 

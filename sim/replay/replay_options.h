@@ -42,8 +42,18 @@ struct ReplayCounts {
   std::uint64_t heaviest_bytes_hit = 0;
 
   // Counts a request that is not a hit, or says that one is after all.
-  void add_request(const ReplayRequest& request);
-  void add_hit(const ReplayRequest& request);
+  void add_request(const ReplayRequest& request) {
+    ++requests;
+    bytes_requested += request.size_bytes;
+    heaviest_requests += request.heaviest.by_requests ? 1 : 0;
+    heaviest_bytes += request.heaviest.by_bytes ? request.size_bytes : 0;
+  }
+  void add_hit(const ReplayRequest& request) {
+    ++hits;
+    bytes_hit += request.size_bytes;
+    heaviest_hits += request.heaviest.by_requests ? 1 : 0;
+    heaviest_bytes_hit += request.heaviest.by_bytes ? request.size_bytes : 0;
+  }
   ReplayCounts operator-(const ReplayCounts& other) const;
 };
 

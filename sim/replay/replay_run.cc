@@ -52,20 +52,6 @@ std::string_view to_string(ReplayOutcome outcome) noexcept {
   return kOutcomeNames[static_cast<std::size_t>(outcome)];
 }
 
-void ReplayCounts::add_request(const ReplayRequest& request) {
-  ++requests;
-  bytes_requested += request.size_bytes;
-  heaviest_requests += request.heaviest.by_requests ? 1 : 0;
-  heaviest_bytes += request.heaviest.by_bytes ? request.size_bytes : 0;
-}
-
-void ReplayCounts::add_hit(const ReplayRequest& request) {
-  ++hits;
-  bytes_hit += request.size_bytes;
-  heaviest_hits += request.heaviest.by_requests ? 1 : 0;
-  heaviest_bytes_hit += request.heaviest.by_bytes ? request.size_bytes : 0;
-}
-
 ReplayCounts ReplayCounts::operator-(const ReplayCounts& other) const {
   ReplayCounts d = *this;
   d.requests -= other.requests;

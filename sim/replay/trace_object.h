@@ -48,6 +48,12 @@ class ObjectTable {
   explicit ObjectTable(ObjectSize rule = ObjectSize::kLargest) : rule_(rule) {}
 
   ReplayRequest number(const Request& request) {
+    ReplayRequest numbered;
+    number(request, numbered);
+    return numbered;
+  }
+  // The same, into a request that is as it was made.
+  void number(const Request& request, ReplayRequest& out) {
     const std::uint32_t object = number_of(request.key);
     Object& seen = objects_[object];
     seen.requests += seen.requests == UINT32_MAX ? 0U : 1U;
@@ -60,13 +66,13 @@ class ObjectTable {
       footprint_bytes_ += request.size_bytes - seen.size_bytes;
       seen.size_bytes = request.size_bytes;
     }
-    return {.key = request.key,
-            .time_ns = request.time_ns,
-            .size_bytes = request.size_bytes,
-            .object_bytes = seen.size_bytes,
-            .ttl_seconds = request.ttl_seconds,
-            .object = object,
-            .resized = resized};
+    out.key = request.key;
+    out.time_ns = request.time_ns;
+    out.size_bytes = request.size_bytes;
+    out.object_bytes = seen.size_bytes;
+    out.ttl_seconds = request.ttl_seconds;
+    out.object = object;
+    out.resized = resized;
   }
   // The memory that numbering a request for the key will need, to be asked for beforehand: first
   // the one, and when that has come the other (null: there is none yet).

@@ -23,6 +23,9 @@ struct RecordLayout {
   std::size_t ttl_at = kNone;
 };
 
+constexpr RecordLayout kOracleGeneral{.record = 24, .id_at = 4, .size_at = 12, .seconds_at = 0};
+constexpr RecordLayout kOther{};
+
 // Versions 3 to 8 differ in the number of features at the end, four bytes each.
 Result<RecordLayout> lcs_layout(std::uint64_t version) {
   static constexpr std::array<std::size_t, 6> kFeatures = {0, 1, 2, 4, 8, 16};
@@ -50,7 +53,7 @@ Result<RecordLayout> read_head(Input& input, TraceFormat format) {
     case TraceFormat::kInt64Little:
       return RecordLayout{.record = 8};
     case TraceFormat::kOracleGeneral:
-      return RecordLayout{.record = 24, .id_at = 4, .size_at = 12, .seconds_at = 0};
+      return kOracleGeneral;
     case TraceFormat::kLcs: {
       const auto head = input.next_bytes(kLcsHeader);
       if (!head || head->size() < kLcsHeader || load_little(*head, 0, 8) != kLcsMagic) {
@@ -94,13 +97,12 @@ class RecordReader final : public TraceReader {
                   std::to_string(counts_.lines + bytes->size() / layout_.record + 1));
     }
     const std::size_t count = bytes->size() / layout_.record;
-    for (std::size_t i = 0; i < count; ++i) {
-      out[i] = decode(bytes->substr(i * layout_.record, layout_.record));
-      if (out[i].size_bytes > kSizeMax) {
-        return fail("record " + std::to_string(counts_.lines + i + 1) + " has a size of " +
-                    std::to_string(out[i].size_bytes) +
-                    " bytes, accepted: up to a pebibyte (is it damaged, or of another format?)");
-      }
+    // A format's layout is known to the compiler where it is known to us.
+    const bool is_oracle = format_ == TraceFormat::kOracleGeneral;
+    const std::uint64_t largest = is_oracle ? decode_all<kOracleGeneral>(*bytes, out.first(count))
+                                            : decode_all<kOther>(*bytes, out.first(count));
+    if (largest > kSizeMax) {
+      return fail_of_size(out.first(count));
     }
     counts_.lines += count;
     counts_.counted += count;
@@ -110,25 +112,44 @@ class RecordReader final : public TraceReader {
   TraceFormat format() const override { return format_; }
 
  private:
-  Request decode(std::string_view record) {
-    const std::uint64_t id = layout_.big_endian
-                                 ? load_big(record, layout_.id_at, layout_.id_size)
-                                 : load_little(record, layout_.id_at, layout_.id_size);
+  // Returns the largest size.
+  template <const RecordLayout& kKnown>
+  std::uint64_t decode_all(std::string_view bytes, std::span<Request> out) {
+    const RecordLayout& layout = kKnown.record == 0 ? layout_ : kKnown;
+    counts_.without_size += layout.size_at == RecordLayout::kNone ? out.size() : 0;
+    std::uint64_t largest = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = decode<kKnown>(bytes.substr(i * layout.record, layout.record));
+      largest = std::max(largest, out[i].size_bytes);
+    }
+    return largest;
+  }
+  Result<std::size_t> fail_of_size(std::span<const Request> decoded) const {
+    const auto at = std::ranges::find_if(
+        decoded, [](const Request& request) { return request.size_bytes > kSizeMax; });
+    const auto number = static_cast<std::uint64_t>(at - decoded.begin());
+    return fail("record " + std::to_string(counts_.lines + number + 1) + " has a size of " +
+                std::to_string(at->size_bytes) +
+                " bytes, accepted: up to a pebibyte (is it damaged, or of another format?)");
+  }
+  template <const RecordLayout& kKnown>
+  Request decode(std::string_view record) const {
+    const RecordLayout& layout = kKnown.record == 0 ? layout_ : kKnown;
+    const std::uint64_t id = layout.big_endian ? load_big(record, layout.id_at, layout.id_size)
+                                               : load_little(record, layout.id_at, layout.id_size);
     Request request{.key = filter::identify_number(seed_, id), .size_bytes = default_size_};
-    if (layout_.size_at != RecordLayout::kNone) {
-      request.size_bytes = load_little(record, layout_.size_at, layout_.size_size);
-    } else {
-      ++counts_.without_size;
+    if (layout.size_at != RecordLayout::kNone) {
+      request.size_bytes = load_little(record, layout.size_at, layout.size_size);
     }
-    if (layout_.seconds_at != RecordLayout::kNone) {
+    if (layout.seconds_at != RecordLayout::kNone) {
       request.time_ns =
-          static_cast<std::int64_t>(load_little(record, layout_.seconds_at, 4)) * 1'000'000'000;
+          static_cast<std::int64_t>(load_little(record, layout.seconds_at, 4)) * 1'000'000'000;
     }
-    if (layout_.nanoseconds_at != RecordLayout::kNone) {
-      request.time_ns = static_cast<std::int64_t>(load_little(record, layout_.nanoseconds_at, 8));
+    if (layout.nanoseconds_at != RecordLayout::kNone) {
+      request.time_ns = static_cast<std::int64_t>(load_little(record, layout.nanoseconds_at, 8));
     }
-    if (layout_.ttl_at != RecordLayout::kNone) {
-      const auto ttl = static_cast<std::uint32_t>(load_little(record, layout_.ttl_at, 4));
+    if (layout.ttl_at != RecordLayout::kNone) {
+      const auto ttl = static_cast<std::uint32_t>(load_little(record, layout.ttl_at, 4));
       // libCacheSim's objects with a time to live of 0 do not expire.
       if (ttl != 0 || format_ != TraceFormat::kLcs) request.ttl_seconds = ttl;
     }
