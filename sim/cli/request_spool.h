@@ -41,10 +41,10 @@ class RequestSpool {
   SpoolFile file_;
   std::optional<SpoolFile> next_;
   std::uint64_t size_ = 0;
-  std::vector<std::uint64_t> ends_;  // of the batches in the file
+  std::vector<std::uint64_t> ends_;  // where the batches in the file end
   std::vector<std::byte> batch_;     // the last one, where it is not in the file
   std::size_t batch_bytes_ = 0;
-  // Of the last request.
+  // The last request's.
   std::int64_t last_time_ns_ = 0;
   std::uint64_t last_size_bytes_ = 0;
 };
