@@ -41,7 +41,7 @@ class RequestSpool {
   SpoolFile file_;
   std::optional<SpoolFile> next_;
   std::uint64_t size_ = 0;
-  std::vector<std::uint64_t> ends_;  // where the batches in the file end
+  std::vector<std::uint64_t> ends_;  // bytes of the file up to each end of a batch
   std::vector<std::byte> batch_;     // the last one, where it is not in the file
   std::size_t batch_bytes_ = 0;
   // The last request's.
