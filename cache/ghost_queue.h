@@ -27,6 +27,15 @@ class GhostMap {
     size_ += is_new ? 1U : 0U;
     return is_new;
   }
+  // Erases it. Returns its number; 0: it was not there.
+  std::uint64_t take(std::uint64_t key) {
+    std::uint64_t number = 0;
+    erase_where(key, [&](std::uint64_t its) {
+      number = its;
+      return true;
+    });
+    return number;
+  }
   // True if it was there; with a number: if that was its number.
   bool erase(std::uint64_t key) {
     return erase_where(key, [](std::uint64_t) { return true; });

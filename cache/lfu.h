@@ -1,8 +1,8 @@
 // LFU: the entry that was used least since its insertion goes first; among equals the one that has
 // been so for longest. Entries of one frequency are a list, and the lists stand in the order of
-// their frequencies, so that no step depends on the number of entries. Shah, Mitra, Matani: "An O(1)
-// algorithm for implementing the LFU cache eviction scheme" (2010). 4 bytes an entry, and 32 for
-// each frequency in use.
+// their frequencies, so that no step depends on the number of entries. Shah, Mitra, Matani: "An
+// O(1) algorithm for implementing the LFU cache eviction scheme" (2010). 4 bytes an entry, and 32
+// for each frequency in use.
 #pragma once
 
 #include <cstdint>

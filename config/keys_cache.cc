@@ -38,7 +38,7 @@ constexpr std::array kCacheKeys = {
              "`lhd` 24, `w-tinylfu` 16 to 32; `s3-fifo`, `2q` and `arc` 50 bytes for each of up to "
              "as "
              "many evicted keys, in addition to `cache.memory`. A reload keeps cached objects.",
-         .choices = cache::kOnlineEvictionNames}),
+         .choices = cache::kProxyEvictionNames}),
     bound<&Cache::max_object_bytes>(
         {.name = "max_object",
          .kind = Kind::kBytes,

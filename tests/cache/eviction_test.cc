@@ -109,6 +109,46 @@ TEST_CASE("LHD with a sample of the entries hits nearly as often as with all of 
   }
 }
 
+TEST_CASE("In a loop larger than the cache LIRS hits what it holds, and LRU nothing", "[cache]") {
+  // Figure 1 of its paper: a loop of N over c places hits c - 1 % of them in each round.
+  constexpr std::uint64_t kLoop = 1500;
+  constexpr std::size_t kPlaces = 1000;
+  constexpr std::uint64_t kRounds = 20;
+  const auto hits = [&](EvictionPolicy policy) {
+    KernelOptions options = plain_options(kPlaces);
+    options.eviction = policy;
+    options.concurrent = false;
+    const auto kernel = make_kernel(options);
+    std::uint64_t in_all = 0;
+    for (std::uint64_t i = 0; i < kRounds * kLoop; ++i) in_all += request(*kernel, i % kLoop);
+    return in_all;
+  };
+  CHECK(hits(EvictionPolicy::kLru) == 0);
+  CHECK(hits(EvictionPolicy::kClock) == 0);
+  CHECK(hits(EvictionPolicy::kLirs) == (kRounds - 1) * (kPlaces - kPlaces / 100));
+}
+
+TEST_CASE("A policy with aging forgets what was popular, LFU does not", "[cache]") {
+  const auto hits = [&](EvictionPolicy policy) {
+    KernelOptions options = plain_options(50);
+    options.eviction = policy;
+    options.concurrent = false;
+    const auto kernel = make_kernel(options);
+    std::uint64_t later = 0;
+    for (std::uint64_t i = 0; i < 5000; ++i) request(*kernel, i % 50);
+    // Others from now on, each of them twice in a row, and all again and again.
+    for (std::uint64_t i = 0; i < 20'000; ++i) later += request(*kernel, 100 + i / 2 % 40);
+    return later;
+  };
+  // Only the second of two in a row, where a new one always goes first.
+  CHECK(hits(EvictionPolicy::kLfu) < 11'000);
+  for (const auto policy : {EvictionPolicy::kLfuda, EvictionPolicy::kHyperbolic,
+                            EvictionPolicy::kLruTwo, EvictionPolicy::kLirs}) {
+    INFO(to_string(policy));
+    CHECK(hits(policy) > 15'000);
+  }
+}
+
 TEST_CASE("Where sizes differ Belady lets go the largest charge times distance", "[cache]") {
   KernelOptions options = plain_options(20);
   options.eviction = EvictionPolicy::kBelady;

@@ -520,8 +520,9 @@ std::unique_ptr<NaiveCache> make_naive(EvictionPolicy policy, std::uint64_t capa
       return std::make_unique<NaiveLhd>(capacity);
     case EvictionPolicy::kBelady:
       return std::make_unique<NaiveBelady>(capacity);
+    default:
+      return make_naive_compared(policy, capacity);
   }
-  return nullptr;
 }
 
 }  // namespace encore::cache::test

@@ -205,7 +205,13 @@ TEST_CASE("No eviction policy beats Belady, and all keep the cache full", "[sim]
     (*run)->feed(requests);
     (*run)->finish();
     CHECK((*run)->counts().hits <= best);
-    CHECK((*run)->counts().hits >= worst);
+    if (policy == cache::EvictionPolicy::kRandom) {
+      // Gelenbe (1973): with independent requests it hits as often as FIFO.
+      CHECK(static_cast<double>((*run)->counts().hits) ==
+            Approx(static_cast<double>(worst)).epsilon(0.02));
+    } else {
+      CHECK((*run)->counts().hits >= worst);
+    }
     CHECK((*run)->kernel().objects == 300);
     // Belady alone does not store every miss.
     const std::uint64_t misses = requests.size() - (*run)->counts().hits;

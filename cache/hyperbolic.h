@@ -1,0 +1,78 @@
+// Hyperbolic caching: Blankstein, Sen, Freedman: "Hyperbolic caching: flexible caching for web
+// applications" (ATC 2017). The entry goes first that was used least often for each moment since it
+// was stored, and for each byte; the victim is the lowest of a sample of 64 entries. 16 bytes an
+// entry.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "cache/chunked_vector.h"
+#include "cache/eviction_order.h"
+#include "filter/hash.h"
+
+namespace encore::cache {
+
+class Hyperbolic {
+ public:
+  // The victim of a cache with at most so many entries is chosen among all of them.
+  static constexpr std::uint32_t kSample = 64;
+
+  explicit Hyperbolic(EntrySlab& slab) : slab_(slab) {}
+
+  void insert(EntryRef ref, const Access& /*access*/) {
+    slab_.hot(ref).newer = static_cast<EntryRef>(nodes_.size());
+    nodes_.push_back({.stored = ++clock_, .uses = 1, .ref = ref});
+  }
+  void hit(EntryRef ref, const Access& /*access*/) {
+    ++clock_;
+    forget_victim(ref);
+    Node& node = nodes_[slab_.hot(ref).newer];
+    node.uses += node.uses == UINT32_MAX ? 0U : 1U;
+  }
+  void resized(EntryRef ref) { forget_victim(ref); }
+  void remove(EntryRef ref, Removal /*why*/) {
+    forget_victim(ref);
+    const std::uint32_t place = slab_.hot(ref).newer;
+    nodes_[place] = nodes_[nodes_.size() - 1];
+    slab_.hot(nodes_[place].ref).newer = place;
+    nodes_.pop_back();
+  }
+  EntryRef victim() {
+    const std::size_t all = nodes_.size();
+    if (victim_ != kNoEntry || all == 0) {
+      return victim_;
+    }
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < std::min<std::size_t>(all, kSample); ++i) {
+      random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+      const Node& node = nodes_[all <= kSample ? i : filter::scaled(random_, all)];
+      const double rank = rank_of(node);
+      victim_ = rank < least ? node.ref : victim_;
+      least = std::min(rank, least);
+    }
+    return victim_;
+  }
+
+ private:
+  struct Node {
+    std::uint64_t stored;
+    std::uint32_t uses;
+    EntryRef ref;
+  };
+  double rank_of(const Node& node) const {
+    const auto size = static_cast<double>(std::max<std::uint64_t>(slab_.hot(node.ref).charge, 1));
+    return node.uses / (static_cast<double>(clock_ - node.stored + 1) * size);
+  }
+  void forget_victim(EntryRef ref) { victim_ = victim_ == ref ? kNoEntry : victim_; }
+
+  EntrySlab& slab_;
+  ChunkedVector<Node> nodes_;
+  std::uint64_t clock_ = 0;  // accesses
+  std::uint64_t random_ = 1;
+  EntryRef victim_ = kNoEntry;  // chosen, until it is used or goes
+};
+static_assert(EvictionOrder<Hyperbolic>);
+
+}  // namespace encore::cache
