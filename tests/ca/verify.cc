@@ -10,7 +10,7 @@
 namespace encore::ca {
 namespace {
 
-Owned<X509> read(const std::string& der) {
+Owned<X509> certificate_of(const std::string& der) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(der.data());
   Owned<X509> certificate(d2i_X509(nullptr, &bytes, static_cast<long>(der.size())));
   REQUIRE(certificate != nullptr);
@@ -51,7 +51,7 @@ std::string verdict(const std::string& leaf, const Authority& root, const std::s
                     WallTime now) {
   X509_STORE* const store = X509_STORE_new();
   X509_STORE_add_cert(store, root.certificate());
-  const Owned<X509> certificate = read(leaf);
+  const Owned<X509> certificate = certificate_of(leaf);
   X509_STORE_CTX* const context = X509_STORE_CTX_new();
   X509_STORE_CTX_init(context, store, certificate.get(), nullptr);
   X509_VERIFY_PARAM* const wanted = X509_STORE_CTX_get0_param(context);

@@ -223,7 +223,7 @@ struct Outcome {
 };
 
 // Every `defect_every`-th decision of the model is turned around, where that is not 0.
-Outcome compare(AdmissionPolicy policy, std::uint64_t defect_every = 0) {
+Outcome compare_admission(AdmissionPolicy policy, std::uint64_t defect_every = 0) {
   const auto kernel = make_kernel(model_options(policy));
   const auto model = make_naive_admission(policy);
   std::vector<std::uint64_t> order;  // least recently used first
@@ -265,14 +265,16 @@ Outcome compare(AdmissionPolicy policy, std::uint64_t defect_every = 0) {
   return outcome;
 }
 
-AdmissionPolicy policy_of(std::size_t number) { return static_cast<AdmissionPolicy>(number); }
+AdmissionPolicy admission_policy(std::size_t number) {
+  return static_cast<AdmissionPolicy>(number);
+}
 
 }  // namespace
 
 TEST_CASE("Every admission policy decides as its naive model does", "[cache][admission]") {
-  const auto policy = policy_of(GENERATE(range(std::size_t{0}, kAdmissionPolicyCount)));
+  const auto policy = admission_policy(GENERATE(range(std::size_t{0}, kAdmissionPolicyCount)));
   INFO(to_string(policy));
-  const Outcome outcome = compare(policy);
+  const Outcome outcome = compare_admission(policy);
   CHECK(outcome.differences == 0);
   CHECK(outcome.decisions > 1000);
   if (policy != AdmissionPolicy::kNever && policy != AdmissionPolicy::kAlways) {
@@ -280,7 +282,7 @@ TEST_CASE("Every admission policy decides as its naive model does", "[cache][adm
     CHECK(outcome.admitted < outcome.decisions);
   }
   // The comparison can fail: one wrong answer in a hundred is seen.
-  CHECK(compare(policy, 100).differences > 0);
+  CHECK(compare_admission(policy, 100).differences > 0);
 }
 
 TEST_CASE("nth-hit of two requests is second-hit", "[cache][admission]") {

@@ -11,7 +11,7 @@
 namespace encore::cache::test {
 namespace {
 
-constexpr std::uint64_t kCapacity = 40'000;
+constexpr std::uint64_t kCapacityBytes = 40'000;
 
 class TakeAny final : public Selector {
  public:
@@ -145,7 +145,7 @@ TEST_CASE("Payloads are given back without a lock, at the end of the kernel too"
 }
 
 TEST_CASE("What was invalidated is found by nobody from then on", "[cache][threads][long]") {
-  const auto kernel = make_kernel(plain_options(kCapacity));
+  const auto kernel = make_kernel(plain_options(kCapacityBytes));
   Versions versions;
   std::uint64_t old = 0;
   std::uint64_t found = 0;
@@ -181,7 +181,7 @@ TEST_CASE("What was invalidated is found by nobody from then on", "[cache][threa
 TEST_CASE("Under many threads the budget holds and every payload comes back once",
           "[cache][threads]") {
   CountingOwner owner;
-  KernelOptions options = plain_options(kCapacity);
+  KernelOptions options = plain_options(kCapacityBytes);
   options.shards = 4;
   options.max_object_share = 8;
   options.entry_overhead_bytes = kEntryOverheadBytes;
@@ -201,7 +201,7 @@ TEST_CASE("Under many threads the budget holds and every payload comes back once
       });
     }
     while (running != 0) {
-      over_budget += kernel->statistics().used_bytes > kCapacity ? 1U : 0U;
+      over_budget += kernel->statistics().used_bytes > kCapacityBytes ? 1U : 0U;
       std::this_thread::yield();
     }
   }

@@ -10,7 +10,7 @@
 namespace encore::cache::test {
 namespace {
 
-KernelOptions disk_options() {
+KernelOptions four_segments() {
   KernelOptions options = plain_options(1U << 20U);
   options.disks = {{.segments = 4, .segment_bytes = 1U << 20U}};
   return options;
@@ -66,7 +66,7 @@ class Disk {
     return budget.used();
   }
 
-  KernelOptions options = disk_options();
+  KernelOptions options = four_segments();
   Budget budget{options};
   DiskTier tier{options};
   Table memory{EvictionPolicy::kLru};

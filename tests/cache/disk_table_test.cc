@@ -12,7 +12,7 @@ namespace {
 
 MixedKey mixed(std::uint64_t id) { return EntryKeys::mixed_key(key(id).hash); }
 
-constexpr DiskOptions kDisk{.segments = 6, .segment_bytes = 1U << 20U};
+constexpr DiskOptions kDiskOptions{.segments = 6, .segment_bytes = 1U << 20U};
 
 // The stored times: floors of seconds, and the time beyond freshness with five binary digits.
 std::int64_t seconds(MonotonicTime time) {
@@ -27,7 +27,7 @@ std::int64_t kept(std::int64_t beyond) {
 }
 
 // Lists, nothing clever; the latest first.
-struct Model {
+struct TableModel {
   struct Entry {
     std::uint64_t id = 0;
     DiskTable::Record record;
@@ -40,9 +40,9 @@ struct Model {
   }
 };
 
-class Driver {
+class TableDriver {
  public:
-  explicit Driver(std::uint64_t seed) : random_(seed) {}
+  explicit TableDriver(std::uint64_t seed) : random_(seed) {}
 
   bool step() {
     const std::uint64_t id = random_() % 60;
@@ -61,7 +61,7 @@ class Driver {
   }
   bool segments_agree() {
     std::size_t seen = 0;
-    for (std::uint32_t segment = 0; segment < kDisk.segments; ++segment) {
+    for (std::uint32_t segment = 0; segment < kDiskOptions.segments; ++segment) {
       // Taking the first out again and again comes upon each.
       while (table_.first_of(0, segment) != kNoEntry) {
         const EntryRef ref = table_.first_of(0, segment);
@@ -80,7 +80,7 @@ class Driver {
     // Each place once.
     const std::uint32_t unit = next_unit_++ % 16'384;
     return {.disk = 0,
-            .segment = static_cast<std::uint32_t>(random_() % kDisk.segments),
+            .segment = static_cast<std::uint32_t>(random_() % kDiskOptions.segments),
             .unit = unit,
             .bytes = disk_room(1 + random_() % 300'000)};
   }
@@ -101,7 +101,7 @@ class Driver {
     table_.insert(record);
     model_.entries.push_front({id, record});
   }
-  void change(EntryRef ref, std::list<Model::Entry>::iterator entry) {
+  void change(EntryRef ref, std::list<TableModel::Entry>::iterator entry) {
     DiskTable::Record& record = entry->record;
     switch (random_() % 6) {
       case 0:
@@ -150,7 +150,7 @@ class Driver {
   bool agrees(std::uint64_t id) {
     EntryRef ref = table_.find(mixed(id));
     std::uint32_t variants = 0;
-    for (const Model::Entry& entry : model_.entries) {
+    for (const TableModel::Entry& entry : model_.entries) {
       if (entry.id != id) {
         continue;
       }
@@ -166,8 +166,8 @@ class Driver {
   }
 
   std::mt19937_64 random_;
-  DiskTable table_{std::span(&kDisk, 1)};
-  Model model_;
+  DiskTable table_{std::span(&kDiskOptions, 1)};
+  TableModel model_;
   std::uint32_t next_unit_ = 0;
 };
 
@@ -177,7 +177,7 @@ TEST_CASE("The table of a disk does what the naive model does, whatever is asked
           "[cache][disk]") {
   const auto seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{5}));
   INFO("seed " << seed);
-  Driver driver(seed);
+  TableDriver driver(seed);
   int steps = 0;
   bool same = true;
   for (; same && steps < 15'000; ++steps) {
@@ -214,7 +214,7 @@ TEST_CASE("An entry on disk costs at most 46 bytes, at every size of the table",
 }
 
 TEST_CASE("Memory of a table that has become smaller is given back", "[cache][disk]") {
-  DiskTable table(std::span(&kDisk, 1));
+  DiskTable table(std::span(&kDiskOptions, 1));
   std::mt19937_64 random(4);
   std::vector<EntryRef> refs;
   for (std::uint32_t i = 0; i < 50'000; ++i) {

@@ -30,7 +30,7 @@ std::vector<NaiveRequest> random_requests(std::size_t count, std::size_t capacit
   return requests;
 }
 
-bool request(Kernel& kernel, const NaiveRequest& request) {
+bool look_up_or_store(Kernel& kernel, const NaiveRequest& request) {
   if (kernel.lookup(key(request.id), at(0), request.next).state != LookupState::kMiss) {
     return true;
   }
@@ -39,44 +39,47 @@ bool request(Kernel& kernel, const NaiveRequest& request) {
   return false;
 }
 
-struct Compared {
+struct Comparison {
   std::uint64_t differences = 0;
   std::uint64_t hits = 0;
 };
 
-Compared compare(EvictionPolicy policy, NaiveCache& model, std::size_t capacity,
-                 const std::vector<NaiveRequest>& requests) {
+Comparison compare_eviction(EvictionPolicy policy, NaiveCache& model, std::size_t capacity,
+                            const std::vector<NaiveRequest>& requests) {
   KernelOptions options = plain_options(capacity);
   options.eviction = policy;
   options.concurrent = false;
   const auto kernel = make_kernel(options);
-  Compared compared;
+  Comparison compared;
   for (const NaiveRequest& one : requests) {
-    const bool hit = request(*kernel, one);
+    const bool hit = look_up_or_store(*kernel, one);
     compared.differences += hit != model.request(one) ? 1U : 0U;
     compared.hits += hit ? 1U : 0U;
   }
   return compared;
 }
 
-EvictionPolicy policy_of(std::size_t number) { return static_cast<EvictionPolicy>(number); }
+EvictionPolicy eviction_policy(std::size_t number) { return static_cast<EvictionPolicy>(number); }
 
 // The naive models compare all entries; LHD does so in caches of at most kSample.
 std::size_t comparable(EvictionPolicy policy, std::size_t capacity) {
   return policy == EvictionPolicy::kLhd ? std::min<std::size_t>(capacity, Lhd::kSample) : capacity;
 }
 
-bool request(Kernel& kernel, std::uint64_t id) { return request(kernel, NaiveRequest{.id = id}); }
+bool look_up_or_store(Kernel& kernel, std::uint64_t id) {
+  return look_up_or_store(kernel, NaiveRequest{.id = id});
+}
 
 }  // namespace
 
 TEST_CASE("Every eviction policy answers every request as its naive model does", "[cache]") {
-  const auto policy = policy_of(GENERATE(range(std::size_t{0}, kEvictionPolicyCount)));
+  const auto policy = eviction_policy(GENERATE(range(std::size_t{0}, kEvictionPolicyCount)));
   INFO(to_string(policy));
   for (const std::size_t most : {1U, 2U, 7U, 60U}) {
     const std::size_t capacity = comparable(policy, most);
     const auto requests = random_requests(6000, capacity, Sizes::kEqual);
-    const Compared compared = compare(policy, *make_naive(policy, capacity), capacity, requests);
+    const Comparison compared =
+        compare_eviction(policy, *make_naive(policy, capacity), capacity, requests);
     INFO("a cache of " << capacity);
     CHECK(compared.differences == 0);
     CHECK(compared.hits > 300);
@@ -85,12 +88,13 @@ TEST_CASE("Every eviction policy answers every request as its naive model does",
 
 TEST_CASE("Every eviction policy answers as its naive model does where sizes differ", "[cache]") {
   // All but Belady, the last one, which draws a sample there.
-  const auto policy = policy_of(GENERATE(range(std::size_t{0}, kEvictionPolicyCount - 1)));
+  const auto policy = eviction_policy(GENERATE(range(std::size_t{0}, kEvictionPolicyCount - 1)));
   INFO(to_string(policy));
   for (const std::size_t most : {8U, 100U}) {
     const std::size_t capacity = comparable(policy, most);
     const auto requests = random_requests(6000, capacity / 4, Sizes::kDiffering);
-    const Compared compared = compare(policy, *make_naive(policy, capacity), capacity, requests);
+    const Comparison compared =
+        compare_eviction(policy, *make_naive(policy, capacity), capacity, requests);
     INFO("a cache of " << capacity);
     CHECK(compared.differences == 0);
     CHECK(compared.hits > 300);
@@ -103,7 +107,7 @@ TEST_CASE("LHD with a sample of the entries hits nearly as often as with all of 
     const auto model = make_naive(EvictionPolicy::kLhd, capacity);
     std::uint64_t hits = 0;
     for (const NaiveRequest& one : requests) hits += model->request(one) ? 1U : 0U;
-    const Compared compared = compare(
+    const Comparison compared = compare_eviction(
         EvictionPolicy::kLhd, *make_naive(EvictionPolicy::kLhd, capacity), capacity, requests);
     CHECK(compared.hits * 100 >= hits * 97);
   }
@@ -120,7 +124,8 @@ TEST_CASE("In a loop larger than the cache LIRS hits what it holds, and LRU noth
     options.concurrent = false;
     const auto kernel = make_kernel(options);
     std::uint64_t in_all = 0;
-    for (std::uint64_t i = 0; i < kRounds * kLoop; ++i) in_all += request(*kernel, i % kLoop);
+    for (std::uint64_t i = 0; i < kRounds * kLoop; ++i)
+      in_all += look_up_or_store(*kernel, i % kLoop);
     return in_all;
   };
   CHECK(hits(EvictionPolicy::kLru) == 0);
@@ -135,9 +140,9 @@ TEST_CASE("A policy with aging forgets what was popular, LFU does not", "[cache]
     options.concurrent = false;
     const auto kernel = make_kernel(options);
     std::uint64_t later = 0;
-    for (std::uint64_t i = 0; i < 5000; ++i) request(*kernel, i % 50);
+    for (std::uint64_t i = 0; i < 5000; ++i) look_up_or_store(*kernel, i % 50);
     // Others from now on, each of them twice in a row, and all again and again.
-    for (std::uint64_t i = 0; i < 20'000; ++i) later += request(*kernel, 100 + i / 2 % 40);
+    for (std::uint64_t i = 0; i < 20'000; ++i) later += look_up_or_store(*kernel, 100 + i / 2 % 40);
     return later;
   };
   // Only the second of two in a row, where a new one always goes first.
@@ -157,16 +162,16 @@ TEST_CASE("Where sizes differ Belady lets go the largest charge times distance",
   const auto holds = [&](std::uint64_t id) {
     return kernel->lookup(key(id), at(0)).state == LookupState::kFresh;
   };
-  request(*kernel, {.id = 1, .size = 10, .next = 5});
-  request(*kernel, {.id = 2, .size = 1, .next = 100});  // the farthest
-  request(*kernel, {.id = 3, .size = 9, .next = 50});
+  look_up_or_store(*kernel, {.id = 1, .size = 10, .next = 5});
+  look_up_or_store(*kernel, {.id = 2, .size = 1, .next = 100});  // the farthest
+  look_up_or_store(*kernel, {.id = 3, .size = 9, .next = 50});
   const auto admit = [&](std::uint64_t id, std::uint64_t size, std::uint64_t next) {
     return is_stored(kernel->admit(key(id), {.size_bytes = size, .hint = next}, at(0)));
   };
   CHECK_FALSE(admit(4, 9, 51));  // it would be the one itself
   CHECK(admit(5, 1, 200));       // though farther than all
   SECTION("the large one, as far as it is") {
-    request(*kernel, {.id = 5, .size = 1, .next = 200});
+    look_up_or_store(*kernel, {.id = 5, .size = 1, .next = 200});
     CHECK_FALSE(holds(3));
     for (const std::uint64_t id : {1U, 2U, 5U}) {
       CHECK(holds(id));
@@ -174,7 +179,7 @@ TEST_CASE("Where sizes differ Belady lets go the largest charge times distance",
   }
   SECTION("but first what is never used again, however small") {
     kernel->lookup(key(2), at(0), UINT64_MAX);
-    request(*kernel, {.id = 5, .size = 1, .next = 200});
+    look_up_or_store(*kernel, {.id = 5, .size = 1, .next = 200});
     CHECK_FALSE(holds(2));
     for (const std::uint64_t id : {1U, 3U, 5U}) {
       CHECK(holds(id));
@@ -185,13 +190,14 @@ TEST_CASE("Where sizes differ Belady lets go the largest charge times distance",
 TEST_CASE("The comparison with a naive model sees a wrong victim, and another policy", "[cache]") {
   constexpr std::size_t kCapacity = 40;
   const auto requests = random_requests(4000, kCapacity, Sizes::kEqual);
-  const auto policy = policy_of(GENERATE(range(std::size_t{0}, kEvictionPolicyCount)));
+  const auto policy = eviction_policy(GENERATE(range(std::size_t{0}, kEvictionPolicyCount)));
   INFO(to_string(policy));
   const auto defective = make_naive(policy, kCapacity);
   defective->plant_defect(50);
-  CHECK(compare(policy, *defective, kCapacity, requests).differences > 0);
-  const auto next = policy_of((static_cast<std::size_t>(policy) + 1) % kEvictionPolicyCount);
-  CHECK(compare(policy, *make_naive(next, kCapacity), kCapacity, requests).differences > 0);
+  CHECK(compare_eviction(policy, *defective, kCapacity, requests).differences > 0);
+  const auto next = eviction_policy((static_cast<std::size_t>(policy) + 1) % kEvictionPolicyCount);
+  CHECK(compare_eviction(policy, *make_naive(next, kCapacity), kCapacity, requests).differences >
+        0);
 }
 
 TEST_CASE("SIEVE looks at a bounded number of entries at a time and still finds its victim",
@@ -199,11 +205,11 @@ TEST_CASE("SIEVE looks at a bounded number of entries at a time and still finds 
   constexpr std::uint64_t kObjects = 5000;
   const auto kernel = make_kernel(plain_options(kObjects));
   for (std::uint64_t id = 0; id < kObjects; ++id) {
-    request(*kernel, id);
-    request(*kernel, id);
+    look_up_or_store(*kernel, id);
+    look_up_or_store(*kernel, id);
   }
   // Every entry has its bit: the hand goes all around and takes the oldest.
-  request(*kernel, kObjects);
+  look_up_or_store(*kernel, kObjects);
   CHECK(kernel->lookup(key(0), at(0)).state == LookupState::kMiss);
   CHECK(kernel->lookup(key(1), at(0)).state == LookupState::kFresh);
   CHECK(kernel->statistics().counters.evictions == 1);
@@ -214,30 +220,30 @@ TEST_CASE("A changed eviction policy keeps the entries, evicts the unused ones f
   options.eviction = EvictionPolicy::kFifo;
   const auto kernel = make_kernel(options);
   for (std::uint64_t id = 0; id < 10; ++id) {
-    request(*kernel, id);
+    look_up_or_store(*kernel, id);
   }
   ReloadOptions reload = reload_options(options);
   reload.eviction = EvictionPolicy::kLru;
   REQUIRE(kernel->reconfigure(reload, at(1)));
   CHECK(kernel->statistics().objects == 10);
-  CHECK(request(*kernel, 0));  // used: moves to the new order
-  CHECK(request(*kernel, 3));
+  CHECK(look_up_or_store(*kernel, 0));  // used: moves to the new order
+  CHECK(look_up_or_store(*kernel, 3));
   for (std::uint64_t id = 100; id < 108; ++id) {
-    CHECK_FALSE(request(*kernel, id));  // the eight that were not used go
+    CHECK_FALSE(look_up_or_store(*kernel, id));  // the eight that were not used go
   }
-  CHECK(request(*kernel, 0));
-  CHECK(request(*kernel, 3));
-  CHECK_FALSE(request(*kernel, 200));  // now the least recently used of the new order: 100
-  CHECK_FALSE(request(*kernel, 100));
+  CHECK(look_up_or_store(*kernel, 0));
+  CHECK(look_up_or_store(*kernel, 3));
+  CHECK_FALSE(look_up_or_store(*kernel, 200));  // now the least recently used of the new order: 100
+  CHECK_FALSE(look_up_or_store(*kernel, 100));
   SECTION("and a second change before the first is worked off keeps them as well") {
     reload.eviction = EvictionPolicy::kSieve;
     REQUIRE(kernel->reconfigure(reload, at(2)));
-    CHECK(request(*kernel, 0));
+    CHECK(look_up_or_store(*kernel, 0));
     reload.eviction = EvictionPolicy::kFifo;
     REQUIRE(kernel->reconfigure(reload, at(3)));
     CHECK(kernel->statistics().objects == 10);
-    CHECK(request(*kernel, 0));
-    CHECK(request(*kernel, 3));
+    CHECK(look_up_or_store(*kernel, 0));
+    CHECK(look_up_or_store(*kernel, 3));
   }
 }
 

@@ -11,13 +11,13 @@ namespace encore::cache::test {
 namespace {
 
 // LRU, several shards, a shared budget; lists and maps, nothing clever.
-class Model {
+class KernelModel {
  public:
   struct Entry {
     std::uint64_t id = 0;
     Stored stored;
   };
-  explicit Model(const KernelOptions& options) : options_(options), lru_(options.shards) {}
+  explicit KernelModel(const KernelOptions& options) : options_(options), lru_(options.shards) {}
 
   LookupResult lookup(std::uint64_t id, MonotonicTime now, Payload wanted) {
     LookupResult result;
@@ -184,9 +184,9 @@ struct Pending {
 };
 
 // One random operation on both; false if they differ.
-class Driver {
+class KernelDriver {
  public:
-  Driver(const KernelOptions& options, std::uint64_t seed)
+  KernelDriver(const KernelOptions& options, std::uint64_t seed)
       : model_(options), random_(seed), kernel_(make_kernel(options, {.owner = &owner_})) {}
 
   bool step() {
@@ -298,7 +298,7 @@ class Driver {
   }
 
   CountingOwner owner_;
-  Model model_;
+  KernelModel model_;
   std::mt19937_64 random_;
   std::unique_ptr<Kernel> kernel_;
   MonotonicTime now_ = at(0);
@@ -319,7 +319,7 @@ TEST_CASE("The kernel does what the naive model does, whatever is asked of it", 
   options.max_object_share = seed % 3 == 0 ? 8 : 1;
   options.variants_max = 3;
   options.entry_overhead_bytes = seed % 4 == 0 ? 7 : 0;
-  Driver driver(options, seed);
+  KernelDriver driver(options, seed);
   INFO("seed " << seed);
   bool same = true;
   int steps = 0;

@@ -12,12 +12,12 @@
 namespace encore::cache::test {
 namespace {
 
-constexpr std::uint64_t kMemory = 80'000;
-constexpr std::uint64_t kLargest = kMemory / 8;
-constexpr std::uint64_t kDisk = 32 * 64 * 1024;
+constexpr std::uint64_t kMemoryBytes = 80'000;
+constexpr std::uint64_t kLargestBytes = kMemoryBytes / 8;
+constexpr std::uint64_t kDiskBytes = 32 * 64 * 1024;
 constexpr std::uint64_t kPlanned = 1000;  // keys of a generation
 
-struct Asked {
+struct ModelRequest {
   std::uint64_t id = 0;
   std::uint64_t bytes = 0;
 };
@@ -29,13 +29,13 @@ struct Did {
   friend bool operator==(const Did&, const Did&) = default;
 };
 
-class Model {
+class KernelProbationModel {
  public:
-  Did request(const Asked& asked) {
+  Did request(const ModelRequest& asked) {
     if (waits(asked.id) || is_copy(asked.id)) return {.in_memory = true};
     if (disk.contains(asked.id)) return {.on_disk = true};
     Did did{.reason = fetched(asked)};
-    const bool alone = asked.bytes > kLargest;
+    const bool alone = asked.bytes > kLargestBytes;
     switch (did.reason) {
       case AdmitReason::kSecondRequest:
         make_room(alone ? kDiskEntryBytes : asked.bytes + kDiskEntryBytes);
@@ -58,9 +58,9 @@ class Model {
   }
   void purge(std::uint64_t id) {
     std::erase_if(waiting_, [&](const WaitingTotals& each) { return each.asked.id == id; });
-    std::erase_if(copies_, [&](const Asked& each) { return each.id == id; });
+    std::erase_if(copies_, [&](const ModelRequest& each) { return each.id == id; });
     disk.erase(id);
-    std::erase_if(lines_, [&](const Asked& each) { return each.id == id; });
+    std::erase_if(lines_, [&](const ModelRequest& each) { return each.id == id; });
   }
   bool knows(std::uint64_t id) const { return newer_.contains(id) || older_.contains(id); }
   std::uint64_t waiting_bytes() const {
@@ -75,7 +75,7 @@ class Model {
   }
   std::uint64_t used() const {
     std::uint64_t bytes = waiting_bytes() + kDiskEntryBytes * disk.size();
-    for (const Asked& each : copies_) bytes += each.bytes;
+    for (const ModelRequest& each : copies_) bytes += each.bytes;
     return bytes;
   }
 
@@ -84,7 +84,7 @@ class Model {
 
  private:
   struct WaitingTotals {
-    Asked asked;
+    ModelRequest asked;
     bool only_key = false;
   };
   bool waits(std::uint64_t id) const {
@@ -92,13 +92,13 @@ class Model {
         waiting_, [&](const WaitingTotals& each) { return each.asked.id == id && !each.only_key; });
   }
   bool is_copy(std::uint64_t id) const {
-    return std::ranges::any_of(copies_, [&](const Asked& each) { return each.id == id; });
+    return std::ranges::any_of(copies_, [&](const ModelRequest& each) { return each.id == id; });
   }
   std::uint64_t most() const {
-    const std::uint64_t entries = kMemory - kDiskEntryBytes * disk.size();
-    return std::min(entries - entries / 8, kDisk / 15);
+    const std::uint64_t entries = kMemoryBytes - kDiskEntryBytes * disk.size();
+    return std::min(entries - entries / 8, kDiskBytes / 15);
   }
-  AdmitReason fetched(const Asked& asked) {
+  AdmitReason fetched(const ModelRequest& asked) {
     ++fetched_;
     mean_ += (static_cast<double>(asked.bytes) - mean_) /
              std::min(4096.0, static_cast<double>(fetched_));
@@ -110,7 +110,8 @@ class Model {
       remember(asked.id);
       return AdmitReason::kSecondRequest;
     }
-    if (asked.bytes <= kLargest) return rule.all ? AdmitReason::kWritesAll : AdmitReason::kWaits;
+    if (asked.bytes <= kLargestBytes)
+      return rule.all ? AdmitReason::kWritesAll : AdmitReason::kWaits;
     if (waiting_.empty()) {
       remember(asked.id);
       return AdmitReason::kKeyWaits;
@@ -127,25 +128,25 @@ class Model {
   void remember(std::uint64_t id) {
     if (newer_.contains(id)) return;
     std::uint64_t bytes = 0;
-    for (const Asked& each : lines_) bytes += disk_room(each.bytes);
+    for (const ModelRequest& each : lines_) bytes += disk_room(each.bytes);
     const double each =
         disk.empty() ? mean_ : static_cast<double>(bytes) / static_cast<double>(disk.size());
-    const double full = std::clamp(std::ceil(rule.window * static_cast<double>(kDisk) / each), 1.0,
-                                   static_cast<double>(kPlanned));
+    const double full = std::clamp(std::ceil(rule.window * static_cast<double>(kDiskBytes) / each),
+                                   1.0, static_cast<double>(kPlanned));
     if (static_cast<double>(newer_.size()) >= full) {
       older_ = std::move(newer_);
       newer_.clear();
     }
     newer_.insert(id);
   }
-  void write(const Asked& asked) {
+  void write(const ModelRequest& asked) {
     disk.insert(asked.id);
     lines_.push_back(asked);
   }
   void make_room(std::uint64_t bytes) {
     const std::uint64_t bound = most();
     bool no_copies = false;
-    while (used() + bytes > kMemory) {
+    while (used() + bytes > kMemoryBytes) {
       if (!waiting_.empty() && (waiting_bytes() > bound || copies_.empty() || no_copies)) {
         const WaitingTotals oldest = waiting_.front();
         waiting_.pop_front();
@@ -159,20 +160,20 @@ class Model {
   }
 
   std::list<WaitingTotals> waiting_;
-  std::list<Asked> copies_;
-  std::list<Asked> lines_;  // on disk
+  std::list<ModelRequest> copies_;
+  std::list<ModelRequest> lines_;  // on disk
   std::set<std::uint64_t> newer_;
   std::set<std::uint64_t> older_;
   double mean_ = 0;
   std::uint64_t fetched_ = 0;
 };
 
-Did request(Kernel& kernel, const Asked& asked) {
+Did request(Kernel& kernel, const ModelRequest& asked) {
   const LookupResult result = kernel.lookup(key(asked.id), at(1));
   if (result.state != LookupState::kMiss) {
     return {.in_memory = !result.on_disk(), .on_disk = result.on_disk()};
   }
-  const bool alone = asked.bytes > kLargest;
+  const bool alone = asked.bytes > kLargestBytes;
   Did did{.reason =
               kernel.admit(key(asked.id), {.size_bytes = asked.bytes, .disk_only = alone}, at(1))};
   if (!is_stored(did.reason)) return did;
@@ -195,7 +196,7 @@ TEST_CASE("A kernel on probation does what a naive model does, request by reques
           "[cache][probation][model]") {
   const std::uint64_t seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{9}));
   std::mt19937_64 random(seed);
-  KernelOptions options = plain_options(kMemory);
+  KernelOptions options = plain_options(kMemoryBytes);
   options.max_object_share = 8;
   options.eviction = EvictionPolicy::kFifo;
   options.admission.policy = AdmissionPolicy::kProbation;
@@ -204,7 +205,7 @@ TEST_CASE("A kernel on probation does what a naive model does, request by reques
   options.admission.fill = false;
   options.disks = {{.segments = 32, .segment_bytes = 64 * 1024}};
   const auto kernel = make_kernel(options);
-  Model model;
+  KernelProbationModel model;
   std::set<AdmitReason> reasons;
   const std::uint64_t keys = seed % 2 == 0 ? 200 : 350;
   for (int i = 0; i < 6000; ++i) {
@@ -219,7 +220,7 @@ TEST_CASE("A kernel on probation does what a naive model does, request by reques
       model.purge(id);
     }
     const std::uint64_t bytes =
-        id % 16 == 7 ? kLargest + 1 + id * 5 : 200 + filter::scrambled(id) % 3000;
+        id % 16 == 7 ? kLargestBytes + 1 + id * 5 : 200 + filter::scrambled(id) % 3000;
     const Did wanted = model.request({id, bytes});
     const Did did = request(*kernel, {id, bytes});
     INFO("seed " << seed << ", request " << i << " of " << id << ": " << to_string(did.reason)

@@ -11,9 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kObjects = 400;
+constexpr std::uint64_t kTraceObjects = 400;
 // Enough misses for the mean to have more than its 4,096.
-constexpr int kRequests = 10'000;
+constexpr int kTraceRequests = 10'000;
 
 // So many bits for so few keys that no answer is false: the model has none of those.
 filter::FilterParameters exact_keys(std::uint64_t capacity) {
@@ -51,10 +51,10 @@ class Trace {
   Asked next() {
     now_ += std::chrono::seconds(below(3));
     // Some are popular, most are not; bursts of one object; what is popular changes.
-    if (below(500) == 0) shift_ = below(kObjects);
-    if (below(4) != 0 || last_ == kObjects) {
-      const std::uint64_t rank = below(1 + below(1 + below(kObjects)));
-      last_ = (rank + shift_) % kObjects;
+    if (below(500) == 0) shift_ = below(kTraceObjects);
+    if (below(4) != 0 || last_ == kTraceObjects) {
+      const std::uint64_t rank = below(1 + below(1 + below(kTraceObjects)));
+      last_ = (rank + shift_) % kTraceObjects;
     }
     if (below(300) == 0) sizes_.at(last_) = any_size();
     const bool expires = last_ % 5 == 0;
@@ -82,8 +82,8 @@ class Trace {
     }
   }
   std::mt19937_64 random_;
-  std::array<std::uint64_t, kObjects> sizes_{};
-  std::uint64_t last_ = kObjects;
+  std::array<std::uint64_t, kTraceObjects> sizes_{};
+  std::uint64_t last_ = kTraceObjects;
   std::uint64_t shift_ = 0;
   MonotonicTime now_ = at(1);
 };
@@ -117,7 +117,7 @@ std::string first_difference(const ProbationCache& cache, const ProbationModel& 
 }
 
 // Empty: no difference to the last request.
-std::string compare(std::uint64_t seed, Defect defect, int requests) {
+std::string compare_probation(std::uint64_t seed, Defect defect, int requests) {
   Trace trace(seed);
   auto cache = ProbationCache::create(trace.settings, at(0));
   REQUIRE(cache);
@@ -157,7 +157,7 @@ std::string compare(std::uint64_t seed, Defect defect, int requests) {
 
 TEST_CASE("probation decides as its naive model, to the last request", "[cache][probation]") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    CHECK(compare(seed, Defect::kNone, kRequests) == "");
+    CHECK(compare_probation(seed, Defect::kNone, kTraceRequests) == "");
   }
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("planted defect: each is found by the comparison with the naive model"
   for (std::size_t n = 1; n < kDefects; ++n) {
     bool found = false;
     for (std::uint64_t seed = 1; seed <= 40 && !found; ++seed) {
-      found = !compare(seed, static_cast<Defect>(n), kRequests).empty();
+      found = !compare_probation(seed, static_cast<Defect>(n), kTraceRequests).empty();
     }
     INFO("defect " << n);
     CHECK(found);

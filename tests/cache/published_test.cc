@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kObjects = 50'000;
 constexpr std::size_t kCapacity = 5'000;
-constexpr std::size_t kRequests = 300'000;
+constexpr std::size_t kZipfRequests = 300'000;
 constexpr std::size_t kWarmUp = 100'000;
 
 std::vector<double> zipf() {
@@ -59,7 +59,7 @@ double measured(EvictionPolicy policy, const std::vector<double>& popularity) {
   std::mt19937_64 random(11);
   std::discrete_distribution<std::uint64_t> draw(popularity.begin(), popularity.end());
   std::size_t misses = 0;
-  for (std::size_t i = 0; i < kRequests; ++i) {
+  for (std::size_t i = 0; i < kZipfRequests; ++i) {
     const std::uint64_t id = draw(random);
     const std::string_view bytes(reinterpret_cast<const char*>(&id), sizeof(id));
     const Key key = filter::identify(kSeed, bytes);
@@ -68,7 +68,7 @@ double measured(EvictionPolicy policy, const std::vector<double>& popularity) {
       kernel->commit(key, {.charge_bytes = 1}, 0, at(0));
     }
   }
-  return static_cast<double>(misses) / static_cast<double>(kRequests - kWarmUp);
+  return static_cast<double>(misses) / static_cast<double>(kZipfRequests - kWarmUp);
 }
 
 // Hit ratio of an endless loop over so many objects.

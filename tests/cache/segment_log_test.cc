@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kSegmentBytes = 65'536 * 8;
 
 // The same disk as lists of records, with every rule written out.
-class Model {
+class LogModel {
  public:
   struct Record {
     std::uint64_t offset = 0;
@@ -26,7 +26,7 @@ class Model {
     std::vector<Record> records;
     std::map<std::uint16_t, std::uint32_t> names;
   };
-  explicit Model(std::uint32_t segments) : wanted_(segments) {
+  explicit LogModel(std::uint32_t segments) : wanted_(segments) {
     for (std::uint32_t i = 0; i < segments; ++i) {
       segments_[i] = {};
     }
@@ -196,9 +196,9 @@ SegmentLog::Record random_record(std::mt19937_64& random) {
 }
 
 // One random history on both.
-class Driver {
+class LogDriver {
  public:
-  explicit Driver(std::uint64_t seed) : random_(seed) {}
+  explicit LogDriver(std::uint64_t seed) : random_(seed) {}
 
   bool step() {
     bool same = true;
@@ -295,7 +295,7 @@ class Driver {
 
   std::mt19937_64 random_;
   SegmentLog log_{{.disk = 3, .segments = 8, .segment_bytes = kSegmentBytes}};
-  Model model_{8};
+  LogModel model_{8};
   std::vector<DiskPlace> live_;
 };
 
@@ -324,7 +324,7 @@ TEST_CASE("The ring of segments does what the naive model does, whatever is aske
           "[cache][disk]") {
   const auto seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{9}));
   INFO("seed " << seed);
-  Driver driver(seed);
+  LogDriver driver(seed);
   int steps = 0;
   bool same = true;
   for (; same && steps < 10000; ++steps) {

@@ -17,12 +17,12 @@ namespace {
 constexpr std::size_t kLargeBytes = 1U << 20U;
 constexpr std::uint64_t kHeadBytesMax = 512;
 
-std::string get(std::string_view path) {
+std::string get_from_example(std::string_view path) {
   return "GET " + std::string(path) + " HTTP/1.1\r\nHost: a.example\r\n\r\n";
 }
 
-void store(ClientWorld& world, Client& client, std::string_view path, std::string_view body) {
-  client.say(get(path));
+void fill_cache(ClientWorld& world, Client& client, std::string_view path, std::string_view body) {
+  client.say(get_from_example(path));
   world.run_until_asked();
   world.answer("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: " +
                std::to_string(body.size()) + "\r\n\r\n" + std::string(body));
@@ -35,7 +35,7 @@ void store(ClientWorld& world, Client& client, std::string_view path, std::strin
 struct Greedy {
   // By TCP, a busy machine lets the kernel take more for one than for another.
   explicit Greedy(ClientWorld& world) : client(world, Client::Narrow{.kernel_bytes = 128 << 10}) {
-    client.say(get("/large"));
+    client.say(get_from_example("/large"));
   }
   void look() {
     total += client.heard.size();
@@ -44,7 +44,7 @@ struct Greedy {
     // Less than one more head is missing.
     if (left >= kLargeBytes) {
       left = 0;
-      client.say(get("/large"));
+      client.say(get_from_example("/large"));
       ++answers;
     }
   }
@@ -54,10 +54,10 @@ struct Greedy {
   int answers = 0;
 };
 
-struct Fixture {
-  explicit Fixture(std::size_t count) : first(world), small(world) {
-    store(world, first, "/large", letters(kLargeBytes));
-    store(world, small, "/small", "small");
+struct GreedyFixture {
+  explicit GreedyFixture(std::size_t count) : first(world), small(world) {
+    fill_cache(world, first, "/large", letters(kLargeBytes));
+    fill_cache(world, small, "/small", "small");
     for (std::size_t i = 0; i < count; ++i) all.push_back(std::make_unique<Greedy>(world));
   }
   void turn() {
@@ -77,7 +77,7 @@ struct Fixture {
 };
 
 TEST_CASE("clients that want much get as much as one another, turn by turn", "[client][shares]") {
-  Fixture f(24);
+  GreedyFixture f(24);
   int turns = 0;
   while (f.all.front()->answers < 12) {
     f.turn();
@@ -95,11 +95,11 @@ TEST_CASE("clients that want much get as much as one another, turn by turn", "[c
 }
 
 TEST_CASE("somebody who wants little waits for a turn, and a turn is bounded", "[client][shares]") {
-  Fixture f(24);
+  GreedyFixture f(24);
   for (int i = 0; i < 40; ++i) f.turn();
   for (int i = 0; i < 200; ++i) {
     const std::uint64_t before = f.total();
-    f.small.say(get("/small"));
+    f.small.say(get_from_example("/small"));
     f.turn();
     REQUIRE(f.small.heard.ends_with("small"));
     f.small.heard.clear();
@@ -110,7 +110,7 @@ TEST_CASE("somebody who wants little waits for a turn, and a turn is bounded", "
 
 TEST_CASE("a client of HTTP/2 among them has share after share, though it says nothing more",
           "[client][shares][http2]") {
-  Fixture f(24);
+  GreedyFixture f(24);
   for (int i = 0; i < 40; ++i) f.turn();
   constexpr std::uint32_t kWide = 1 << 24;
   Http2Client client(f.world, Client::Narrow{.kernel_bytes = 128 << 10});

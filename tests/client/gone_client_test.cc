@@ -9,7 +9,7 @@
 namespace encore::server {
 namespace {
 
-std::string get(std::string_view path) {
+std::string plain_get(std::string_view path) {
   return "GET " + std::string(path) + " HTTP/1.1\r\nHost: h\r\n\r\n";
 }
 std::string response(std::string_view cache_control, std::string_view body) {
@@ -17,8 +17,9 @@ std::string response(std::string_view cache_control, std::string_view body) {
          "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
 }
 
-void store(ClientWorld& world, Client& client, std::string_view path, std::string_view body) {
-  client.say(get(path));
+void store_and_wait(ClientWorld& world, Client& client, std::string_view path,
+                    std::string_view body) {
+  client.say(plain_get(path));
   world.run_until_asked();
   world.answer(response("max-age=60", body));
   world.run_until([&] { return client.heard.ends_with(body) && world.records() == 1; });
@@ -31,12 +32,12 @@ TEST_CASE("a response that is cut behind its last byte is recorded as whole",
   ClientWorld world;
   Client filler(world);
   const std::string body = letters(80'000);
-  store(world, filler, "/large", body);
+  store_and_wait(world, filler, "/large", body);
   const std::uint64_t before = world.world.stats.body_bytes();
   // The kernel takes all of it, and its client little.
   Client client(world, Client::Shallow{1 << 20});
   client.reads = false;
-  client.say(get(is_hit ? "/large" : "/passed"));
+  client.say(plain_get(is_hit ? "/large" : "/passed"));
   if (!is_hit) {
     world.run_until_asked();
     world.answer(response("no-store", body));
@@ -56,14 +57,14 @@ TEST_CASE("a request whose client has gone with the answers before it is recorde
           "[client][connection]") {
   ClientWorld world;
   Client filler(world);
-  store(world, filler, "/hit", "hit");
+  store_and_wait(world, filler, "/hit", "hit");
   const std::uint64_t before = world.records();
   const std::size_t asked = world.origin.asked.size();
   const std::uint64_t bytes_before = world.world.stats.bytes_to_clients.get();
   Client client(world);
-  SECTION("a miss") { client.say(get("/hit") + get("/miss")); }
-  SECTION("what is refused") { client.say(get("/hit") + "GET /a HTTP/1.1\r\n\r\n"); }
-  SECTION("what is no request") { client.say(get("/hit") + "nothing\r\n\r\n"); }
+  SECTION("a miss") { client.say(plain_get("/hit") + plain_get("/miss")); }
+  SECTION("what is refused") { client.say(plain_get("/hit") + "GET /a HTTP/1.1\r\n\r\n"); }
+  SECTION("what is no request") { client.say(plain_get("/hit") + "nothing\r\n\r\n"); }
   client.reset();
   world.run_until([&] { return world.connections() == 1; });
   CHECK(world.records() - before == 2);
@@ -80,11 +81,11 @@ TEST_CASE("hits that are gathered are counted as their socket takes them", "[cli
     if (has_records) config.log.level = config::LogLevel::kDebug;
   });
   Client filler(world);
-  store(world, filler, "/hit", letters(1000));
+  store_and_wait(world, filler, "/hit", letters(1000));
   const std::size_t large_bytes = 300'000;
   const bool has_large = GENERATE(true, false);
   if (has_large) {
-    filler.say(get("/large"));
+    filler.say(plain_get("/large"));
     world.run_until_asked();
     world.answer(response("max-age=60", letters(large_bytes)));
     world.run_until([&] { return world.records() == 2; });
@@ -96,8 +97,8 @@ TEST_CASE("hits that are gathered are counted as their socket takes them", "[cli
   Client client(world, Client::Narrow{});
   client.reads = false;
   std::string asked;
-  for (std::uint64_t i = 0; i < kHits; ++i) asked += get("/hit");
-  if (has_large) asked += get("/large");
+  for (std::uint64_t i = 0; i < kHits; ++i) asked += plain_get("/hit");
+  if (has_large) asked += plain_get("/large");
   client.say(asked);
   world.run_turns(50);
   const std::uint64_t all = kHits + (has_large ? 1 : 0);

@@ -20,8 +20,8 @@ namespace {
 using Status = Http1Writer::Status;
 using Coding = Http1Writer::Coding;
 
-struct Fixture {
-  Fixture() {
+struct WriterFixture {
+  WriterFixture() {
     auto made = store::make_memory_store({.limit_bytes = 64U << 20U});
     REQUIRE(made.has_value());
     store = std::move(*made);
@@ -80,7 +80,7 @@ TEST_CASE("head and content of a known length arrive as they are", "[client][wri
   const auto seed = GENERATE(take(15, random<std::uint64_t>(1, 1'000'000)));
   CAPTURE(seed);
   std::mt19937_64 random(seed);
-  Fixture fixture;
+  WriterFixture fixture;
   const std::string all = letters(random() % 400'000);
   fixture.append(all);
   fixture.body->complete();
@@ -97,7 +97,7 @@ TEST_CASE("an open body goes as chunks, and its trailers behind it", "[client][w
   const auto seed = GENERATE(take(15, random<std::uint64_t>(1, 1'000'000)));
   CAPTURE(seed);
   std::mt19937_64 random(seed);
-  Fixture fixture;
+  WriterFixture fixture;
   REQUIRE(fixture.content.set_body(fixture.body));
   fixture.content.add_rest();
   const std::string head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -123,7 +123,7 @@ TEST_CASE("an open body goes as chunks, and its trailers behind it", "[client][w
 
 TEST_CASE("content that breaks off leaves chunks without an end", "[client][writer]") {
   std::mt19937_64 random(1);
-  Fixture fixture;
+  WriterFixture fixture;
   fixture.append("some of it");
   REQUIRE(fixture.content.set_body(fixture.body));
   fixture.content.add_rest();
@@ -138,7 +138,7 @@ TEST_CASE("content that breaks off leaves chunks without an end", "[client][writ
 
 TEST_CASE("what went ahead of a text is not sent again", "[client][writer]") {
   std::mt19937_64 random(1);
-  Fixture fixture;
+  WriterFixture fixture;
   CHECK(fixture.writer.send_ahead(*fixture.pair.stream, "HTTP/1.1 ") == Status::kDone);
   CHECK(fixture.writer.send_ahead(*fixture.pair.stream, "HTTP/1.1 ") == Status::kWaiting);
   CHECK(fixture.run(random) == Status::kDone);
@@ -149,7 +149,7 @@ TEST_CASE("what went ahead of a text is not sent again", "[client][writer]") {
 }
 
 TEST_CASE("a pump writes one share and says that there is more", "[client][writer]") {
-  Fixture fixture;
+  WriterFixture fixture;
   StreamPair wide(8 << 20);
   const std::string all = letters(3 * net::TurnShares::kShareMax);
   fixture.content.add_text(all);
@@ -181,7 +181,7 @@ TEST_CASE(
     "[client][writer]") {
   const bool is_much = GENERATE(true, false);
   const bool others_wait = GENERATE(true, false);
-  Fixture fixture;
+  WriterFixture fixture;
   StreamPair wide(8 << 20);
   const std::string all = letters(Http1Writer::kLittleBytes + (is_much ? 1 : 0));
   fixture.content.add_text(all);
@@ -206,7 +206,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a client that has gone is found out by a write", "[client][writer]") {
-  Fixture fixture;
+  WriterFixture fixture;
   fixture.pair.close_other();
   fixture.writer.add_text("HTTP/1.1 200 OK\r\n\r\n");
   CHECK(fixture.writer.pump(*fixture.pair.stream) == Status::kDead);
@@ -214,10 +214,10 @@ TEST_CASE("a client that has gone is found out by a write", "[client][writer]") 
 }
 
 TEST_CASE("a client stalls while it takes nothing of what there is", "[client][writer]") {
-  Fixture fixture;
+  WriterFixture fixture;
   const MonotonicTime begin = fixture.pair.loop->now();
-  const auto after = [&](int seconds) {
-    return fixture.writer.stalled_for(begin + std::chrono::seconds(seconds), *fixture.pair.stream);
+  const auto after = [&](int waited) {
+    return fixture.writer.stalled_for(begin + std::chrono::seconds(waited), *fixture.pair.stream);
   };
   CHECK(after(1) == Nanoseconds(0));
   fixture.content.add_text(letters(1 << 20));

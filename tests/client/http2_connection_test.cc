@@ -15,19 +15,19 @@ using h2::test::headers;
 using h2::test::setting;
 using h2::test::window;
 
-std::string response(std::string_view cache_control, std::string_view body) {
+std::string response_with(std::string_view cache_control, std::string_view body) {
   return "HTTP/1.1 200 OK\r\nCache-Control: " + std::string(cache_control) +
          "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
 }
 
 // Has the proxy store it, by a client that speaks HTTP/1.
-void store(ClientWorld& world, std::string_view path, std::string_view body) {
+void store_by_http1(ClientWorld& world, std::string_view path, std::string_view body) {
   const std::uint64_t before = world.records();
   Client client(world);
   client.say("GET " + std::string(path) + " HTTP/1.1\r\nHost: a.example\r\n\r\n");
   world.origin.asked.clear();
   world.run_until_asked();
-  world.answer(response("max-age=60", body));
+  world.answer(response_with("max-age=60", body));
   world.run_until([&] { return client.heard.ends_with(body) && world.records() == before + 1; });
 }
 
@@ -35,7 +35,7 @@ constexpr std::uint32_t kWide = 1 << 24;
 
 TEST_CASE("streams of one connection are answered each by itself", "[client][http2]") {
   ClientWorld world;
-  store(world, "/hit", "hit");
+  store_by_http1(world, "/hit", "hit");
   Http2Client client(world);
   client.greet();
   client.ask(1, "/miss");
@@ -46,7 +46,7 @@ TEST_CASE("streams of one connection are answered each by itself", "[client][htt
   CHECK(client.content(3) == "hit");
   CHECK_FALSE(client.has_end(1));
   CHECK(world.world.stats.http2_streams_open.get() == 1);
-  world.answer(response("no-store", "miss"));
+  world.answer(response_with("no-store", "miss"));
   world.run_until([&] { return client.has_end(1); });
   CHECK(client.content(1) == "miss");
   world.run_turns(2);
@@ -59,14 +59,14 @@ TEST_CASE("streams of one connection are answered each by itself", "[client][htt
 TEST_CASE("a stream whose window is shut holds nobody, and its memory is its client's",
           "[client][http2]") {
   ClientWorld world;
-  store(world, "/small", "small");
+  store_by_http1(world, "/small", "small");
   Http2Client client(world);
   client.greet(setting(h2::Setting::kInitialWindowSize, 100) + window(0, kWide));
   client.ask(1, "/large");
   world.origin.asked.clear();
   world.run_until_asked();
   const std::string body = letters(200'000);
-  world.answer(response("no-store", body));
+  world.answer(response_with("no-store", body));
   world.run_until([&] { return client.content(1).size() == 100; });
   for (h2::StreamId stream = 3; stream < 9; stream += 2) {
     client.ask(stream, "/small");
@@ -115,7 +115,7 @@ TEST_CASE("streams that ask for the same wait for one transfer", "[client][http2
   client.greet(window(0, kWide));
   for (h2::StreamId stream = 1; stream < 9; stream += 2) client.ask(stream, "/shared");
   world.run_until_asked();
-  world.answer(response("max-age=60", letters(50'000)));
+  world.answer(response_with("max-age=60", letters(50'000)));
   world.run_until([&] {
     return client.has_end(1) && client.has_end(3) && client.has_end(5) && client.has_end(7);
   });
@@ -140,7 +140,7 @@ TEST_CASE("a client that ends its side is answered, and one that left content op
   world.run_until([&] { return client.was_stream_reset(3); });
   CHECK(world.records() == 1);
   CHECK_FALSE(client.is_over());
-  world.answer(response("no-store", "late"));
+  world.answer(response_with("no-store", "late"));
   world.run_until([&] { return client.is_over(); });
   CHECK(client.content(1) == "late");
   CHECK(client.has_end(1));
@@ -148,7 +148,7 @@ TEST_CASE("a client that ends its side is answered, and one that left content op
 
 TEST_CASE("a header block counts as an unfinished head until it ends", "[client][http2]") {
   ClientWorld world;
-  store(world, "/hit", "hit");
+  store_by_http1(world, "/hit", "hit");
   Http2Client client(world);
   client.greet();
   const std::string block = h2::test::block_of(h2::test::get("/hit"));
@@ -190,7 +190,7 @@ TEST_CASE("a header block that does not end in the time for heads ends its conne
 TEST_CASE("a large hit is recorded as delivered when it has left", "[client][http2]") {
   ClientWorld world;
   const std::string body = letters(300'000);
-  store(world, "/large", body);
+  store_by_http1(world, "/large", body);
   const std::uint64_t before = world.records();
   const std::uint64_t bytes_before = world.world.stats.body_bytes();
   Http2Client client(world, Client::Shallow{1 << 20});
@@ -218,7 +218,7 @@ TEST_CASE("a large hit is recorded as delivered when it has left", "[client][htt
 
 TEST_CASE("a hit without content is counted as the bytes that it takes", "[client][http2]") {
   ClientWorld world;
-  store(world, "/empty", "");
+  store_by_http1(world, "/empty", "");
   const std::uint64_t before = world.world.stats.bytes_to_clients.get();
   Http2Client client(world);
   client.greet();
@@ -255,7 +255,7 @@ TEST_CASE("a drain tells the client, lets streams end, and closes", "[client][ht
   client.connection().drain();
   world.run_turns(3);
   CHECK_FALSE(client.is_over());
-  world.answer(response("no-store", "late"));
+  world.answer(response_with("no-store", "late"));
   world.run_until([&] { return client.has_end(1); });
   // The acknowledgement of the first step.
   client.say(frame(h2::FrameType::kPing, h2::kFlagAck, 0, h2::kDrainPing));
@@ -268,7 +268,7 @@ TEST_CASE("a connection that is over is closed when its client has been sent all
           "[client][http2]") {
   ClientWorld world;
   const std::string body = letters(60'000);
-  store(world, "/hit", body);
+  store_by_http1(world, "/hit", body);
   Http2Client client(world, Client::Shallow{1 << 20});
   client.greet(setting(h2::Setting::kInitialWindowSize, kWide) + window(0, kWide));
   client.reads = false;

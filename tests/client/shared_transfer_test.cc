@@ -15,8 +15,8 @@ namespace {
 // hold.
 constexpr std::size_t kBytes = 32U << 20U;
 
-struct Fixture {
-  explicit Fixture(std::size_t slow_ones)
+struct SlowReadersFixture {
+  explicit SlowReadersFixture(std::size_t slow_ones)
       : world(config::Mode::kReverse,
               [](config::Config& config) { config.cache.max_object_bytes = 1U << 20U; }) {
     for (std::size_t i = 0; i < slow_ones; ++i) {
@@ -54,7 +54,7 @@ struct Fixture {
 TEST_CASE("a reader that takes nothing leaves the transfer, and the others go on",
           "[client][transfer]") {
   const auto slow_ones = GENERATE(std::size_t{1}, std::size_t{6});
-  Fixture f(slow_ones);
+  SlowReadersFixture f(slow_ones);
   CHECK(f.serve() > kBytes);
   CHECK(f.world.origin.accepted == 1);
   CHECK(f.world.world.stats.slow_readers_cut.get() == slow_ones);
@@ -62,7 +62,7 @@ TEST_CASE("a reader that takes nothing leaves the transfer, and the others go on
 }
 
 TEST_CASE("a reader that takes a little now and then stays", "[client][transfer]") {
-  Fixture f(1);
+  SlowReadersFixture f(1);
   const std::string piece = letters(64 * 1024);
   std::size_t said = 0;
   // As long as several looks take.

@@ -17,14 +17,15 @@ std::string connect_to(std::uint16_t port) {
   return "CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n";
 }
 
-constexpr std::string_view kEstablished = "HTTP/1.1 200 Connection established\r\n\r\n";
+constexpr std::string_view kTunnelEstablished = "HTTP/1.1 200 Connection established\r\n\r\n";
 
 struct Tunnelled {
   explicit Tunnelled(std::string_view first = {},
                      const std::function<void(config::Config&)>& change = {})
       : world(config::Mode::kForward, change), client(world) {
     client.say(connect_to(world.origin.port()) + std::string(first));
-    world.run_until([&] { return client.heard == kEstablished && world.origin.accepted == 1; });
+    world.run_until(
+        [&] { return client.heard == kTunnelEstablished && world.origin.accepted == 1; });
     client.heard.clear();
   }
   ClientWorld world;
@@ -75,7 +76,7 @@ TEST_CASE("each side of a tunnel ends by itself, and with both its record is mad
   CHECK_FALSE(t.world.origin.was_reset);
   CHECK(t.world.ended_as(Outcome::kTunnel) == 1);
   CHECK(t.world.records() == 1);
-  CHECK(t.world.world.stats.bytes_to_clients.get() == kEstablished.size() + 6);
+  CHECK(t.world.world.stats.bytes_to_clients.get() == kTunnelEstablished.size() + 6);
   CHECK(t.world.world.stats.tunnels_open.get() == 0);
 }
 
@@ -105,7 +106,7 @@ TEST_CASE("a client's end that was read behind another request reaches the origi
   world.run_until_asked();
   world.run_turns(5);
   world.origin.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-  world.run_until([&] { return client.heard.ends_with(kEstablished); });
+  world.run_until([&] { return client.heard.ends_with(kTunnelEstablished); });
   world.run_until([&] { return world.origin.accepted == 2 && world.origin.ended; });
   CHECK(world.origin.asked == early);
   world.origin.end();
@@ -173,7 +174,7 @@ TEST_CASE("a tunnel that breaks takes nothing of the replies in front of it", "[
   t.client.reads = true;
   t.world.run_until([&] { return t.client.is_over(); });
   CHECK(t.client.ended);
-  CHECK((t.content() == std::string(kUndelivered, 'x') + std::string(kEstablished)));
+  CHECK((t.content() == std::string(kUndelivered, 'x') + std::string(kTunnelEstablished)));
   CHECK(t.world.ended_as(Outcome::kTunnel) + t.world.ended_as(Outcome::kDrained) == 1);
   CHECK(t.world.records() == 2);
 }
@@ -183,7 +184,7 @@ TEST_CASE("a tunnel that breaks when the replies in front of it have come is see
   Pipelined t(kUndelivered);
   t.client.reads = true;
   t.run_until_open();
-  t.world.run_until([&] { return t.client.heard.ends_with(kEstablished); });
+  t.world.run_until([&] { return t.client.heard.ends_with(kTunnelEstablished); });
   if (GENERATE(true, false)) {
     t.world.origin.reset();
   } else {
@@ -336,7 +337,7 @@ TEST_CASE(
     const std::string rest = client.heard.substr(client.heard.find("\r\n\r\n") + 4 + fill);
     CAPTURE(fill, rest);
     if (opens) {
-      REQUIRE(rest == std::string(kEstablished) + "hello");
+      REQUIRE(rest == std::string(kTunnelEstablished) + "hello");
     } else {
       REQUIRE(rest.starts_with("HTTP/1.1 403 "));
       REQUIRE(rest.find("encore: connect-port") != std::string::npos);

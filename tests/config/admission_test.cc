@@ -6,32 +6,11 @@
 #include "config/derive.h"
 #include "config/load.h"
 #include "tests/catch.h"
+#include "tests/config/loaded.h"
 
 using namespace encore;
 using namespace encore::config;
 using Catch::Matchers::Contains;
-
-namespace {
-
-Config with(const std::vector<std::string>& sets) {
-  const auto config = load_config({.path = "", .sets = sets});
-  INFO((config ? std::string() : config.error().message));
-  REQUIRE(config.has_value());
-  return *config;
-}
-
-FilterPlan plan_of(const std::vector<std::string>& sets) {
-  const auto plan = derive_filter(with(sets));
-  REQUIRE(plan.has_value());
-  return *plan;
-}
-
-std::string faults(const std::vector<std::string>& sets) {
-  const auto config = load_config({.path = "", .sets = sets});
-  return config ? "" : config.error().message;
-}
-
-}  // namespace
 
 TEST_CASE("The default filter keeps to its false-positive rate at the end of a cycle",
           "[config][admission]") {
@@ -92,7 +71,7 @@ TEST_CASE("Another k than 8 without a layout means the classic one", "[config][a
   CHECK(with({"admission.bits=800000", "admission.hashes=8"}).admission.layout ==
         filter::Layout::kSplit);
   CHECK(with({"admission.hashes=5"}).admission.layout == filter::Layout::kClassic);
-  CHECK(faults({"admission.hashes=7", "admission.layout=split"}) ==
+  CHECK(faults_of_sets({"admission.hashes=7", "admission.layout=split"}) ==
         "--set admission.hashes: 7 with layout \"split\"; accepted: 8, or "
         "another layout");
 }
@@ -104,15 +83,15 @@ TEST_CASE("bits without hashes take the best k for the capacity", "[config][admi
 }
 
 TEST_CASE("An admission that says too much or too little is refused", "[config][admission]") {
-  CHECK(faults({"admission.bits=800000", "admission.fpr=0.01"}) ==
+  CHECK(faults_of_sets({"admission.bits=800000", "admission.fpr=0.01"}) ==
         "--set admission.fpr: together with admission.bits, from which it follows; "
         "accepted: one of the two");
-  CHECK(faults({"admission.bits=800000", "admission.layout=blocked"}) ==
+  CHECK(faults_of_sets({"admission.bits=800000", "admission.layout=blocked"}) ==
         "--set admission.bits: without hashes and capacity; accepted: bits with "
         "hashes, capacity or both");
-  CHECK(faults({"admission.capacity=0", "admission.fpr=0"}) ==
+  CHECK(faults_of_sets({"admission.capacity=0", "admission.fpr=0"}) ==
         "--set admission.fpr: 0 without bits; accepted: 1e-09 .. 0.5");
-  CHECK_THAT(faults({"admission.capacity=1000000000000", "admission.fpr=1e-9"}),
+  CHECK_THAT(faults_of_sets({"admission.capacity=1000000000000", "admission.fpr=1e-9"}),
              Contains("--set admission.capacity: "));
 }
 
@@ -216,7 +195,8 @@ TEST_CASE("The proxy has no more hashes than its config takes, the simulator may
                                    "admission.capacity=500000", "cache.shards=1"});
   CHECK(filter::best_hashes(rich.shard.shape(), 500000) == 139);
   CHECK(rich.shard.hashes == 64);
-  CHECK_THAT(faults({"admission.layout=classic", "admission.hashes=65"}), Contains("1 .. 64"));
+  CHECK_THAT(faults_of_sets({"admission.layout=classic", "admission.hashes=65"}),
+             Contains("1 .. 64"));
   Config config = with({"admission.layout=classic", "admission.bits=100000000",
                         "admission.capacity=500000", "cache.shards=1"});
   config.admission.hashes = 1024;

@@ -5,14 +5,10 @@
 
 #include "config/load.h"
 #include "tests/catch.h"
+#include "tests/config/loaded.h"
 
 namespace encore::config {
 namespace {
-
-std::string faults(std::string_view toml, std::vector<std::string> sets = {}) {
-  const auto config = parse_config(toml, "encore.toml", sets);
-  return config ? "" : config.error().message;
-}
 
 TEST_CASE("a value that is right in quotes is named with its key and the form to write",
           "[config]") {

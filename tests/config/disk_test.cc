@@ -7,26 +7,11 @@
 #include "config/load.h"
 #include "config/schema.h"
 #include "tests/catch.h"
+#include "tests/config/loaded.h"
 
 using namespace encore;
 using namespace encore::config;
 using Catch::Matchers::Contains;
-
-namespace {
-
-Config with(const std::vector<std::string>& sets) {
-  const auto config = load_config({.path = "", .sets = sets});
-  INFO((config ? std::string() : config.error().message));
-  REQUIRE(config.has_value());
-  return *config;
-}
-
-std::string faults(std::string_view toml, std::vector<std::string> sets = {}) {
-  const auto config = parse_config(toml, "encore.toml", sets);
-  return config ? "" : config.error().message;
-}
-
-}  // namespace
 
 TEST_CASE("Disks are read in their order, and what is said of all of them", "[config][disk]") {
   const auto config = parse_config(R"(

@@ -10,20 +10,10 @@
 #include "config/load.h"
 #include "config/schema.h"
 #include "tests/catch.h"
+#include "tests/config/loaded.h"
 
 using namespace encore;
 using namespace encore::config;
-
-namespace {
-
-Config with(const std::vector<std::string>& sets) {
-  const auto config = load_config({.path = "", .sets = sets});
-  INFO((config ? std::string() : config.error().message));
-  REQUIRE(config.has_value());
-  return *config;
-}
-
-}  // namespace
 
 TEST_CASE("What is dumped reads back as the same config", "[config][dump]") {
   const std::vector<std::string> sets = GENERATE(

@@ -6,22 +6,18 @@
 
 #include "config/derive.h"
 #include "tests/catch.h"
+#include "tests/config/loaded.h"
 
 using namespace encore;
 using namespace encore::config;
 
 namespace {
 
-Config good(std::string_view toml, std::vector<std::string> sets = {}) {
+Config good_config(std::string_view toml, std::vector<std::string> sets = {}) {
   const auto config = parse_config(toml, "encore.toml", sets);
   INFO((config ? std::string() : config.error().message));
   REQUIRE(config.has_value());
   return *config;
-}
-
-std::string faults(std::string_view toml, std::vector<std::string> sets = {}) {
-  const auto config = parse_config(toml, "encore.toml", sets);
-  return config ? "" : config.error().message;
 }
 
 }  // namespace
@@ -33,7 +29,7 @@ TEST_CASE("Without file and sets a config is the defaults", "[config]") {
 }
 
 TEST_CASE("The names that the outside uses are read", "[config]") {
-  const Config config = good(R"(
+  const Config config = good_config(R"(
 [[listen]]
 address = "127.0.0.1:8080"
 mode = "reverse"
@@ -250,7 +246,7 @@ TEST_CASE("A secret is never shown in a message", "[config]") {
 }
 
 TEST_CASE("--set comes after the file, in order, through the same schema", "[config][set]") {
-  const Config config = good(
+  const Config config = good_config(
       "[cache]\nmemory = \"1GiB\"\n",
       {"cache.memory=2GiB", "cache.memory=3GiB", "cache.shards=8", "admission.fpr=0.1",
        "admission.refresh=false", "admission.capacity=1e6",
@@ -273,7 +269,7 @@ TEST_CASE("--set comes after the file, in order, through the same schema", "[con
 }
 
 TEST_CASE("--set reaches into the lists of listeners and origins", "[config][set]") {
-  const Config config = good(
+  const Config config = good_config(
       "", {"listen.0.address=127.0.0.1:1", "listen.1.address=127.0.0.1:2", "listen.1.mode=reverse",
            "origin.0.servers=http://a,http://b", "origin.1.path=/img"});
   REQUIRE(config.listen.size() == 2);

@@ -8,14 +8,14 @@ namespace {
 constexpr const char* kReverse =
     "[[origin]]\nhost = \"*\"\n[[listen]]\naddress = \"127.0.0.1:8443\"\nmode = \"reverse\"\n";
 
-Config good(const std::string& keys) {
+Config good_reverse(const std::string& keys) {
   auto config = parse_config(kReverse + keys, "t.toml");
   INFO((config ? std::string() : config.error().message));
   REQUIRE(config.has_value());
   return *std::move(config);
 }
 
-std::string fault(const std::string& keys) {
+std::string reverse_fault(const std::string& keys) {
   const auto config = parse_config(kReverse + keys, "t.toml");
   REQUIRE_FALSE(config.has_value());
   return config.error().message;
@@ -29,7 +29,7 @@ bool says(const std::string& message, std::string_view what) {
 }  // namespace
 
 TEST_CASE("pairs for TLS are tables in a list, and are dumped as such", "[config][tls]") {
-  const Config config = good(
+  const Config config = good_reverse(
       "tls = [{certificate = \"a b.pem\", key = \"a=\\\"1\\\".key\"},\n"
       "       {key = \"b.key\", ocsp = \"b.der\", certificate = \"b.pem\"}]\n");
   const auto& tls = config.listen[0].tls;
@@ -53,23 +53,24 @@ TEST_CASE("a pair says what happens while its files are missing", "[config][tls]
   const auto missing = [](const std::string& value) {
     return "tls = [{certificate = \"a\", key = \"b\", missing = \"" + value + "\"}]\n";
   };
-  CHECK(good("tls = [{certificate = \"a\", key = \"b\"}]\n").listen[0].tls[0]->missing ==
+  CHECK(good_reverse("tls = [{certificate = \"a\", key = \"b\"}]\n").listen[0].tls[0]->missing ==
         MissingPair::kError);
-  CHECK(good(missing("error")).listen[0].tls[0]->missing == MissingPair::kError);
-  const Config config = good(missing("self-signed"));
+  CHECK(good_reverse(missing("error")).listen[0].tls[0]->missing == MissingPair::kError);
+  const Config config = good_reverse(missing("self-signed"));
   CHECK(config.listen[0].tls[0]->missing == MissingPair::kSelfSigned);
   CHECK(says(dump_config(config), missing("self-signed")));
-  CHECK(
-      says(fault(missing("acme")), "has a missing that is neither \"error\" nor \"self-signed\""));
+  CHECK(says(reverse_fault(missing("acme")),
+             "has a missing that is neither \"error\" nor \"self-signed\""));
 }
 
 TEST_CASE("files are checked at an interval of a tenth of a second or more, or never",
           "[config][tls]") {
   const std::string pair = "tls = [{certificate = \"a\", key = \"b\"}]\ntls_check_interval = ";
-  CHECK(good(pair + "\"100ms\"\n").listen[0].tls_check_interval == std::chrono::milliseconds(100));
-  CHECK(good(pair + "\"0s\"\n").listen[0].tls_check_interval.count() == 0);
-  CHECK(says(fault(pair + "\"99ms\"\n"), "listen.0.tls_check_interval: "));
-  CHECK(says(fault("tls_check_interval = \"5s\"\n"), "without tls"));
+  CHECK(good_reverse(pair + "\"100ms\"\n").listen[0].tls_check_interval ==
+        std::chrono::milliseconds(100));
+  CHECK(good_reverse(pair + "\"0s\"\n").listen[0].tls_check_interval.count() == 0);
+  CHECK(says(reverse_fault(pair + "\"99ms\"\n"), "listen.0.tls_check_interval: "));
+  CHECK(says(reverse_fault("tls_check_interval = \"5s\"\n"), "without tls"));
 }
 
 TEST_CASE("what is no list of tables is said to be none", "[config][tls]") {
@@ -84,13 +85,13 @@ TEST_CASE("what is no list of tables is said to be none", "[config][tls]") {
         {"{certificate = 1}", "a table, not a list of them"},
         {"\"file\"", "a value of another kind"}}) {
     CAPTURE(written);
-    CHECK(fault("tls = " + written + "\n") ==
+    CHECK(reverse_fault("tls = " + written + "\n") ==
           "t.toml:6:7: listen.0.tls: " + wrong + std::string(kAccepted));
   }
 }
 
 TEST_CASE("a version that is written as a number is shown as a text", "[config][tls]") {
-  CHECK(fault("tls_min_version = 1.3\n") ==
+  CHECK(reverse_fault("tls_min_version = 1.3\n") ==
         "t.toml:6:19: listen.0.tls_min_version: 1.3 is not a string; accepted: \"1.2\" or \"1.3\"");
 }
 
@@ -105,42 +106,45 @@ TEST_CASE("pairs for TLS may be set on the command line", "[config][tls]") {
 
 TEST_CASE("a pair for TLS that is no pair is refused with its place", "[config][tls]") {
   CHECK(
-      says(fault("tls = [{certificate = \"a.pem\"}]"),
+      says(reverse_fault("tls = [{certificate = \"a.pem\"}]"),
            "t.toml:6:7: listen.0.tls: {certificate = \"a.pem\"} has no key; accepted: a list of"));
-  CHECK(says(fault("tls = [{key = \"a.pem\"}]"), "has no certificate"));
-  CHECK(says(fault("tls = [{certificate = \"a\", key = \"b\", name = \"c\"}]"),
+  CHECK(says(reverse_fault("tls = [{key = \"a.pem\"}]"), "has no certificate"));
+  CHECK(says(reverse_fault("tls = [{certificate = \"a\", key = \"b\", name = \"c\"}]"),
              "has an unknown \"name\""));
-  CHECK(says(fault("tls = [{certificate = \"a\", key = \"b\\nc\"}]"), "listen.0.tls: a value of"));
-  CHECK(says(fault("tls = [{certificate = \"a\", key = \"b\\u0001\"}]"), "not a file name"));
-  CHECK(says(fault("tls = [{certificate = \"a\", key = 1}]"), "a value of another kind"));
-  CHECK(says(fault("tls = [\"a.pem\"]"), "listen.0.tls"));
-  CHECK(says(fault("tls = {certificate = \"a\", key = \"b\"}"), "listen.0.tls"));
-  CHECK(says(fault("allow_hosts = [{a = \"b\"}]"), "is not a host"));
+  CHECK(says(reverse_fault("tls = [{certificate = \"a\", key = \"b\\nc\"}]"),
+             "listen.0.tls: a value of"));
+  CHECK(
+      says(reverse_fault("tls = [{certificate = \"a\", key = \"b\\u0001\"}]"), "not a file name"));
+  CHECK(says(reverse_fault("tls = [{certificate = \"a\", key = 1}]"), "a value of another kind"));
+  CHECK(says(reverse_fault("tls = [\"a.pem\"]"), "listen.0.tls"));
+  CHECK(says(reverse_fault("tls = {certificate = \"a\", key = \"b\"}"), "listen.0.tls"));
+  CHECK(says(reverse_fault("allow_hosts = [{a = \"b\"}]"), "is not a host"));
 }
 
 TEST_CASE("what goes together of the keys for TLS is checked", "[config][tls]") {
   const std::string pair = "tls = [{certificate = \"a\", key = \"b\"}]\n";
-  CHECK(says(fault("tls_client_verify = \"require\"\ntls_client_ca = \"c\"\n"),
+  CHECK(says(reverse_fault("tls_client_verify = \"require\"\ntls_client_ca = \"c\"\n"),
              "tls_client_ca: without tls"));
-  CHECK(says(fault("tls_min_version = \"1.3\"\n"), "tls_min_version: without tls"));
-  CHECK(says(fault(pair + "tls_client_verify = \"request\"\n"), "without tls_client_ca"));
-  CHECK(says(fault(pair + "tls_client_ca = \"c\"\n"), "without tls_client_verify"));
-  CHECK(says(fault(pair + "tls_client_field = \"X-Client\"\n"), "without tls_client_verify"));
-  CHECK(says(fault(pair + "redirect_https = true\n"), "of a listener with tls"));
-  CHECK(says(fault("redirect_https = true\n[[listen]]\nredirect_https = true\n"),
+  CHECK(says(reverse_fault("tls_min_version = \"1.3\"\n"), "tls_min_version: without tls"));
+  CHECK(says(reverse_fault(pair + "tls_client_verify = \"request\"\n"), "without tls_client_ca"));
+  CHECK(says(reverse_fault(pair + "tls_client_ca = \"c\"\n"), "without tls_client_verify"));
+  CHECK(
+      says(reverse_fault(pair + "tls_client_field = \"X-Client\"\n"), "without tls_client_verify"));
+  CHECK(says(reverse_fault(pair + "redirect_https = true\n"), "of a listener with tls"));
+  CHECK(says(reverse_fault("redirect_https = true\n[[listen]]\nredirect_https = true\n"),
              "listen.1.redirect_https: of a forward listener"));
-  CHECK(says(fault(pair + "tls_alpn = [\"h2\"]\n"), "\"h2\" is not supported"));
-  CHECK(says(fault(pair + "tls_client_verify = \"request\"\ntls_client_ca = \"c\"\n"
-                          "tls_client_field = \"Host\"\n"),
+  CHECK(says(reverse_fault(pair + "tls_alpn = [\"h2\"]\n"), "\"h2\" is not supported"));
+  CHECK(says(reverse_fault(pair + "tls_client_verify = \"request\"\ntls_client_ca = \"c\"\n"
+                                  "tls_client_field = \"Host\"\n"),
              "tls_client_field: \"Host\""));
   const Config config =
-      good(pair +
-           "tls_client_verify = \"request\"\ntls_client_ca = \"c\"\n"
-           "tls_client_field = \"X-Client\"\ntls_min_version = \"1.3\"\ntls_alpn = []\n"
-           "tls_unknown_name = \"refuse\"\n");
+      good_reverse(pair +
+                   "tls_client_verify = \"request\"\ntls_client_ca = \"c\"\n"
+                   "tls_client_field = \"X-Client\"\ntls_min_version = \"1.3\"\ntls_alpn = []\n"
+                   "tls_unknown_name = \"refuse\"\n");
   CHECK(config.listen[0].tls_client_field == "X-Client");
   CHECK(config.listen[0].tls_min_version == TlsVersion::k13);
-  CHECK(good("redirect_https = true\n").listen[0].redirect_https_port == 443);
+  CHECK(good_reverse("redirect_https = true\n").listen[0].redirect_https_port == 443);
 }
 
 }  // namespace encore::config

@@ -6,32 +6,11 @@
 #include "config/derive.h"
 #include "config/load.h"
 #include "tests/catch.h"
+#include "tests/config/loaded.h"
 
 using namespace encore;
 using namespace encore::config;
 using Catch::Matchers::Contains;
-
-namespace {
-
-Config with(const std::vector<std::string>& sets) {
-  const auto config = load_config({.path = "", .sets = sets});
-  INFO((config ? std::string() : config.error().message));
-  REQUIRE(config.has_value());
-  return *config;
-}
-
-FilterPlan plan_of(const std::vector<std::string>& sets) {
-  const auto plan = derive_filter(with(sets));
-  REQUIRE(plan.has_value());
-  return *plan;
-}
-
-std::string faults(const std::vector<std::string>& sets) {
-  const auto config = load_config({.path = "", .sets = sets});
-  return config ? "" : config.error().message;
-}
-
-}  // namespace
 
 TEST_CASE("Without disks the window is a million keys", "[config][admission]") {
   const std::string memory = GENERATE("1MiB", "256MiB", "64GiB");
@@ -112,8 +91,8 @@ TEST_CASE("A window that is too short or too long for what is held is warned of"
 
 TEST_CASE("A window that no filter is large enough for says what it follows from",
           "[config][admission][disk]") {
-  CHECK_THAT(faults({"disk.0.path=a", "disk.0.size=256TiB", "cache.memory=64TiB",
-                     "cache.mean_object=64B", "admission.fpr=1e-9"}),
+  CHECK_THAT(faults_of_sets({"disk.0.path=a", "disk.0.size=256TiB", "cache.memory=64TiB",
+                             "cache.mean_object=64B", "admission.fpr=1e-9"}),
              Contains("admission.capacity: ") &&
                  Contains("(a capacity for what memory and disks can hold at a mean of 64B an "
                           "object, cache.mean_object)"));

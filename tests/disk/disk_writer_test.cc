@@ -20,7 +20,7 @@
 namespace encore::disk {
 namespace {
 
-Superblock some_disk() {
+Superblock disk_to_write() {
   Superblock block = *lay_out(12 * kMiB, 1 * kMiB);
   block.uuid = {7, 8};
   return block;
@@ -79,7 +79,7 @@ struct Written {
         .has_value();
   }
 
-  Superblock superblock = some_disk();
+  Superblock superblock = disk_to_write();
   MonotonicTime now{std::chrono::hours(1)};
   MemoryFile memory;
   FileSwitch device;

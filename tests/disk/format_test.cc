@@ -81,11 +81,11 @@ Footer some_footer(std::mt19937_64& random, std::size_t records) {
   return footer;
 }
 
-constexpr std::uint64_t kSegment = 256 * kKiB;
+constexpr std::uint64_t kSegmentBytes = 256 * kKiB;
 
 Bytes encoded(const Footer& footer, Salt salt) {
   Bytes bytes(footer_bytes(footer), std::byte{9});
-  encode_footer(footer, salt, kSegment, bytes);
+  encode_footer(footer, salt, kSegmentBytes, bytes);
   return bytes;
 }
 
@@ -297,19 +297,19 @@ TEST_CASE("a footer is read as it was written, with no bit changed", "[disk]") {
     const Bytes bytes = encoded(footer, 5);
     CHECK(bytes.size() % kPageBytes == 0);
     const auto last = std::span(bytes).last<kPageBytes>();
-    CHECK(footer_length(last, 77, kSegment) == bytes.size());
-    CHECK_FALSE(footer_length(last, 78, kSegment));
+    CHECK(footer_length(last, 77, kSegmentBytes) == bytes.size());
+    CHECK_FALSE(footer_length(last, 78, kSegmentBytes));
     CHECK_FALSE(footer_length(last, 77, bytes.size()));
-    const auto decoded = decode_footer(bytes, 77, 5, kSegment);
+    const auto decoded = decode_footer(bytes, 77, 5, kSegmentBytes);
     REQUIRE(decoded);
     CHECK(decoded->lines == footer.lines);
     CHECK(decoded->names.texts() == footer.names.texts());
     CHECK(decoded->version_max == footer.version_max);
-    CHECK_FALSE(decode_footer(bytes, 77, 6, kSegment));
-    CHECK_FALSE(decode_footer(bytes, 77, 5, 2 * kSegment));
-    CHECK_FALSE(decode_footer(std::span(bytes).first(100), 77, 5, kSegment));
+    CHECK_FALSE(decode_footer(bytes, 77, 6, kSegmentBytes));
+    CHECK_FALSE(decode_footer(bytes, 77, 5, 2 * kSegmentBytes));
+    CHECK_FALSE(decode_footer(std::span(bytes).first(100), 77, 5, kSegmentBytes));
     flip_each_bit(bytes, bytes.size(),
-                  [](const Bytes& each) { return !decode_footer(each, 77, 5, kSegment); });
+                  [](const Bytes& each) { return !decode_footer(each, 77, 5, kSegmentBytes); });
   }
 }
 
@@ -318,7 +318,7 @@ TEST_CASE("a footer whose lines cannot be is refused though its checksum is righ
   const auto is_read_with = [&](auto change) {
     Footer footer = some_footer(random, 3);
     change(footer.lines[1]);
-    return decode_footer(encoded(footer, 5), 77, 5, kSegment).has_value();
+    return decode_footer(encoded(footer, 5), 77, 5, kSegmentBytes).has_value();
   };
   CHECK(is_read_with([](RecordLine&) {}));
   CHECK_FALSE(is_read_with([](RecordLine& line) { line.unit = 63; }));

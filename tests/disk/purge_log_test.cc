@@ -17,7 +17,7 @@ namespace {
 
 using Purges = std::vector<Purge>;
 
-Superblock some_disk() {
+Superblock small_disk() {
   Superblock block = *lay_out(2 * kMiB, 256 * kKiB);
   block.uuid = {5, 6};
   return block;
@@ -46,13 +46,13 @@ std::optional<Purges> found_in(Image image, const Superblock& superblock) {
   return found;
 }
 
-struct Disk {
-  Disk() {
+struct LogDisk {
+  LogDisk() {
     // No more than the log needs.
     REQUIRE(file.allocate(superblock.data_offset));
     REQUIRE(log.make());
   }
-  Superblock superblock = some_disk();
+  Superblock superblock = small_disk();
   MemoryFile file;
   PurgeLog log{file, superblock};
 };
@@ -64,7 +64,7 @@ bool begins_with(const Purges& all, const Purges& first) {
 }  // namespace
 
 TEST_CASE("purges are found in their order, the log rewritten or not", "[disk]") {
-  Disk disk;
+  LogDisk disk;
   std::mt19937_64 random(1);
   Purges all;
   for (std::uint64_t i = 1; i <= 300; ++i) {
@@ -91,7 +91,7 @@ TEST_CASE("purges are found in their order, the log rewritten or not", "[disk]")
 }
 
 TEST_CASE("many purges at once are several frames", "[disk]") {
-  Disk disk;
+  LogDisk disk;
   Purges all;
   for (std::uint64_t i = 1; i <= 400; ++i) {
     Purge purge;
@@ -111,7 +111,7 @@ TEST_CASE("many purges at once are several frames", "[disk]") {
 }
 
 TEST_CASE("what no segment has any more is forgotten, and the rest is kept", "[disk]") {
-  Disk disk;
+  LogDisk disk;
   std::mt19937_64 random(2);
   Purges kept;
   for (std::uint64_t i = 1; i <= 20; ++i) {
@@ -128,7 +128,7 @@ TEST_CASE("what no segment has any more is forgotten, and the rest is kept", "[d
 }
 
 TEST_CASE("purges of one key or pattern are one when the log is rewritten", "[disk]") {
-  Disk disk;
+  LogDisk disk;
   Purges last(3);
   last[0].kind = PurgeKind::kKey;
   last[0].key = {1, 2};
@@ -175,7 +175,7 @@ TEST_CASE("of purges that come in no order the highest version and turn are kept
 }
 
 TEST_CASE("a log that is full forgets what it may, and says more than it was told", "[disk]") {
-  Disk disk;
+  LogDisk disk;
   Purge purge;
   purge.kind = PurgeKind::kTag;
   std::uint64_t count = 0;
@@ -215,7 +215,7 @@ TEST_CASE("a log that is full forgets what it may, and says more than it was tol
 }
 
 TEST_CASE("a full log purges in each crash what was purged, and what is newer never", "[disk]") {
-  Disk disk;
+  LogDisk disk;
   std::mt19937_64 random(9);
   Purges told;  // the last that append() was given included
   std::size_t durable = 0;
@@ -286,7 +286,7 @@ TEST_CASE("a purge of all is of each key, and not of what is newer", "[disk]") {
 }
 
 TEST_CASE("no single bit, page or copy of the log loses a purge", "[disk][plain]") {
-  Disk disk;
+  LogDisk disk;
   std::mt19937_64 random(3);
   Purges all;
   for (std::uint64_t i = 1; i <= 25; ++i) {
@@ -327,7 +327,7 @@ TEST_CASE("no single bit, page or copy of the log loses a purge", "[disk][plain]
 }
 
 TEST_CASE("a log of which nothing can be read is refused", "[disk]") {
-  Disk disk;
+  LogDisk disk;
   MemoryFile file{Image(disk.superblock.data_offset)};
   PurgeLog log(file, disk.superblock);
   const auto loaded = log.load([](const Purge&) {});
@@ -340,7 +340,7 @@ TEST_CASE("a log of which nothing can be read is refused", "[disk]") {
 }
 
 TEST_CASE("after any crash all is found that was durable, and nothing else", "[disk]") {
-  Disk disk;
+  LogDisk disk;
   std::mt19937_64 random(4);
   Purges all;
   std::uint64_t sequence_min = 0;
@@ -413,7 +413,7 @@ TEST_CASE("after any crash all is found that was durable, and nothing else", "[d
 }
 
 TEST_CASE("a log of several frames is rewritten whole or not at all", "[disk]") {
-  Superblock superblock = some_disk();
+  Superblock superblock = small_disk();
   superblock.purge_bytes = 256 * kKiB;
   superblock.data_offset = superblock.purge_offset + 2 * superblock.purge_bytes;
   MemoryFile memory;
@@ -448,7 +448,7 @@ TEST_CASE("whatever fails, what was told to be durable is found later", "[disk]"
   for (const auto fault : {Fault::kEio, Fault::kShort}) {
     for (const bool lasting : {false, true}) {
       for (std::uint64_t nth = 0;; ++nth) {
-        Disk disk;
+        LogDisk disk;
         std::mt19937_64 random(5);
         FaultFile failing(disk.file, nth, fault, lasting);
         PurgeLog log(failing, disk.superblock);
@@ -478,7 +478,7 @@ TEST_CASE("whatever fails, what was told to be durable is found later", "[disk]"
 }
 
 TEST_CASE("what one copy of the log has lost is told, and where", "[disk]") {
-  Disk disk;
+  LogDisk disk;
   std::mt19937_64 random(8);
   const auto gaps_in = [&](Image image) {
     MemoryFile file(std::move(image));

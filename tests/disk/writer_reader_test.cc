@@ -31,9 +31,9 @@ std::string text_of(std::span<const std::byte> bytes) {
 }
 
 // Notes what was read of it.
-class CountedFile final : public File {
+class ReadNotingFile final : public File {
  public:
-  explicit CountedFile(File& file) : file_(file) {}
+  explicit ReadNotingFile(File& file) : file_(file) {}
   Result<void> read(std::span<std::byte> out, std::uint64_t offset) override {
     reads.push_back(out.size());
     return file_.read(out, offset);
@@ -217,7 +217,7 @@ TEST_CASE("a small record is one read, a longer one goes on in windows", "[disk]
   const Stored small = *disk.write({RecordKind::kObject, 30'000, 1});
   const Stored large = *disk.write({RecordKind::kObject, 900'000, 1});
   REQUIRE(disk.writer.seal());
-  CountedFile file(disk.file);
+  ReadNotingFile file(disk.file);
   RecordReader reader(file, disk.superblock);
   REQUIRE(reader.open(small.wanted()));
   REQUIRE(reader.read(0, 30'000));
@@ -251,7 +251,7 @@ TEST_CASE("of a part its front is one page, and a piece of it exactly its blocks
   };
   CHECK(std::ranges::any_of(parts, goes_over));
   REQUIRE(disk.writer.seal());
-  CountedFile file(disk.file);
+  ReadNotingFile file(disk.file);
   RecordReader reader(file, disk.superblock);
   for (const Stored& part : parts) {
     auto wanted = part.wanted();
@@ -281,7 +281,7 @@ TEST_CASE("a long body is read to where it is wanted, at once with its front", "
   REQUIRE(disk.writer.seal());
   const std::string& body = one.made.body;
   REQUIRE(one.place.offset() % kPageBytes == 0);
-  CountedFile file(disk.file);
+  ReadNotingFile file(disk.file);
   RecordReader reader(file, disk.superblock);
   AlignedBuffer memory(1 * kMiB);
   const auto open = [&](std::size_t room) {

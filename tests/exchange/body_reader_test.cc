@@ -17,8 +17,8 @@ namespace {
 
 using State = BodyReader::State;
 
-struct Fixture {
-  Fixture() {
+struct ReaderFixture {
+  ReaderFixture() {
     auto made = store::make_memory_store({.limit_bytes = 64U << 20U});
     REQUIRE(made.has_value());
     store = std::move(*made);
@@ -75,7 +75,7 @@ TEST_CASE("a reader of nothing is at its end", "[exchange][body]") {
 }
 
 TEST_CASE("texts and ranges come in their order, however they are cut", "[exchange][body]") {
-  Fixture fixture;
+  ReaderFixture fixture;
   const auto seed = GENERATE(take(60, random<std::uint64_t>(1, 1'000'000)));
   CAPTURE(seed);
   std::mt19937_64 random(seed);
@@ -107,7 +107,7 @@ TEST_CASE("texts and ranges come in their order, however they are cut", "[exchan
 }
 
 TEST_CASE("an open body is read as it grows, and ends when it is complete", "[exchange][body]") {
-  Fixture fixture;
+  ReaderFixture fixture;
   const auto seed = GENERATE(take(20, random<std::uint64_t>(1, 1'000'000)));
   CAPTURE(seed);
   std::mt19937_64 random(seed);
@@ -122,7 +122,7 @@ TEST_CASE("an open body is read as it grows, and ends when it is complete", "[ex
     CHECK(read_all(reader, got, 3, 1 + random() % 50'000) == State::kWaiting);
     CHECK(got == expected);
     const std::string more = all.substr(expected.size(), 1 + random() % 60'000);
-    Fixture::append(body, more);
+    ReaderFixture::append(body, more);
     expected += more;
   }
   body->complete();
@@ -135,10 +135,10 @@ TEST_CASE("an open body is read as it grows, and ends when it is complete", "[ex
 
 TEST_CASE("a body that ends before its range does is broken, after what there is of it",
           "[exchange][body]") {
-  Fixture fixture;
+  ReaderFixture fixture;
   const bool open = GENERATE(false, true);
   auto body = fixture.make_body();
-  Fixture::append(body, "hello");
+  ReaderFixture::append(body, "hello");
   BodyReader reader;
   REQUIRE(reader.set_body(body));
   if (open) {
@@ -156,7 +156,7 @@ TEST_CASE("a body that ends before its range does is broken, after what there is
 }
 
 TEST_CASE("what lies before a range of a growing body is read over", "[exchange][body]") {
-  Fixture fixture;
+  ReaderFixture fixture;
   auto body = fixture.make_body();
   BodyReader reader;
   REQUIRE(reader.set_body(body));
@@ -164,20 +164,20 @@ TEST_CASE("what lies before a range of a growing body is read over", "[exchange]
   reader.add_range(100'000, 100'010);
   const std::string all = letters(150'000);
   std::string got;
-  Fixture::append(body, std::string_view(all).substr(0, 70'000));
+  ReaderFixture::append(body, std::string_view(all).substr(0, 70'000));
   CHECK(read_all(reader, got, 4, 100'000) == State::kWaiting);
   CHECK(got == "head ");
   CHECK(reader.position() == 70'000);
-  Fixture::append(body, std::string_view(all).substr(70'000));
+  ReaderFixture::append(body, std::string_view(all).substr(70'000));
   CHECK(read_all(reader, got, 4, 100'000) == State::kEnd);
   CHECK(got == "head " + all.substr(100'000, 10));
   CHECK(reader.body_bytes() == 10);
 }
 
 TEST_CASE("a body that keeps nothing any more cannot be entered again", "[exchange][body]") {
-  Fixture fixture;
+  ReaderFixture fixture;
   auto body = fixture.make_body();
-  Fixture::append(body, letters(1000));
+  ReaderFixture::append(body, letters(1000));
   BodyReader reader;
   REQUIRE(reader.set_body(body));
   reader.add_range(500, 600);
@@ -191,14 +191,14 @@ TEST_CASE("a body that keeps nothing any more cannot be entered again", "[exchan
 }
 
 TEST_CASE("a reader counts the memory that it alone keeps", "[exchange][body]") {
-  Fixture fixture;
+  ReaderFixture fixture;
   BodyReader reader;
   CHECK(reader.held_bytes() == 0);
   reader.add_text("twelve bytes");
   CHECK(reader.held_bytes() == 12);
   auto body = fixture.make_body();
   body->stop_retaining();
-  Fixture::append(body, letters(5000));
+  ReaderFixture::append(body, letters(5000));
   BodyReader of_body;
   CHECK_FALSE(of_body.set_body(body));
   std::array<iovec, 2> room;
@@ -208,19 +208,19 @@ TEST_CASE("a reader counts the memory that it alone keeps", "[exchange][body]") 
 
 TEST_CASE("what is passed over of a body that grows is let go, and the range is read",
           "[exchange][body]") {
-  Fixture fixture;
+  ReaderFixture fixture;
   auto body = fixture.make_body();
   BodyReader reader;
   REQUIRE(reader.set_body(body));
   body->stop_retaining();
   const std::string early(1U << 20U, 'a');
   for (int i = 0; i < 8; ++i) {
-    Fixture::append(body, early);
+    ReaderFixture::append(body, early);
     reader.pass_over(8 * early.size() + 2);
   }
   CHECK(reader.position() == 8 * early.size());
   CHECK(body->held_bytes() <= 2 * store::kTransferChunkBytes);
-  Fixture::append(body, "xxrangeyy");
+  ReaderFixture::append(body, "xxrangeyy");
   reader.pass_over(8 * early.size() + 2);
   CHECK(reader.position() == 8 * early.size() + 2);
   reader.add_range(8 * early.size() + 2, 8 * early.size() + 7);
@@ -232,7 +232,7 @@ TEST_CASE("what is passed over of a body that grows is let go, and the range is 
 }
 
 TEST_CASE("a reader goes on in another body where it has let one go", "[exchange][body]") {
-  Fixture fixture;
+  ReaderFixture fixture;
   const auto seed = GENERATE(take(20, random<std::uint64_t>(1, 1'000'000)));
   CAPTURE(seed);
   std::mt19937_64 random(seed);
@@ -241,7 +241,7 @@ TEST_CASE("a reader goes on in another body where it has let one go", "[exchange
   BodyReader reader;
   auto first = fixture.make_body();
   const std::size_t there = 1 + random() % (all.size() - 1);
-  Fixture::append(first, std::string_view(all).substr(0, there));
+  ReaderFixture::append(first, std::string_view(all).substr(0, there));
   REQUIRE(reader.set_body(first));
   reader.add_text("text");
   std::string expected = "text" + all;
@@ -270,7 +270,7 @@ TEST_CASE("a reader goes on in another body where it has let one go", "[exchange
   auto second = fixture.make_body();
   REQUIRE(reader.go_on_in(second, shift));
   CHECK(read_all(reader, got, 3, 1000) == State::kWaiting);
-  Fixture::append(second, std::string_view(all).substr(shift));
+  ReaderFixture::append(second, std::string_view(all).substr(shift));
   second->complete();
   CHECK(read_all(reader, got, 3, 1 + random() % 50'000) == State::kEnd);
   CHECK(got == expected);

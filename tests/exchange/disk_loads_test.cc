@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::hours;
 
-std::string get(std::string_view path, std::string_view fields = {}) {
+std::string get_path(std::string_view path, std::string_view fields = {}) {
   return "GET http://a.example" + std::string(path) + " HTTP/1.1\nHost: a.example\n" +
          std::string(fields);
 }
@@ -34,9 +34,9 @@ class Reader final : public LoadReader {
 
 TEST_CASE("what lies on disk is found and read", "[exchange][disk]") {
   OnDisk on;
-  const auto request = on.request(get("/a"));
+  const auto request = on.request(get_path("/a"));
   on.put(*request);
-  CHECK_FALSE(on.find(*on.request(get("/b"))).disk);
+  CHECK_FALSE(on.find(*on.request(get_path("/b"))).disk);
   const CacheView view = on.find(*request);
   CHECK_FALSE(view.object);
   REQUIRE(view.disk);
@@ -55,8 +55,8 @@ TEST_CASE("what lies on disk is found and read", "[exchange][disk]") {
 
 TEST_CASE("of the variants on disk the request's own is found", "[exchange][disk]") {
   OnDisk on;
-  const auto german = on.request(get("/a", "Accept-Language: de\n"));
-  const auto french = on.request(get("/a", "Accept-Language: fr\n"));
+  const auto german = on.request(get_path("/a", "Accept-Language: de\n"));
+  const auto french = on.request(get_path("/a", "Accept-Language: fr\n"));
   on.put(*german, "accept-language");
   on.put(*french, "accept-language");
   for (const auto& request : {german, french}) {
@@ -72,14 +72,14 @@ TEST_CASE("of the variants on disk the request's own is found", "[exchange][disk
     http::VariantKeys others(other->head.fields, other->vary());
     CHECK_FALSE(on.lookup.answers(*reader.found, *other, others));
   }
-  const CacheView none = on.find(*on.request(get("/a", "Accept-Language: it\n")));
+  const CacheView none = on.find(*on.request(get_path("/a", "Accept-Language: it\n")));
   CHECK_FALSE(none.disk);
   CHECK(none.any_resident);
 }
 
 TEST_CASE("a record of another key with the same hash answers nobody", "[exchange][disk]") {
   OnDisk on;
-  const auto request = on.request(get("/a"));
+  const auto request = on.request(get_path("/a"));
   on.put(*request, {}, request->key + "x");
   for (int i = 0; i < 3; ++i) {
     const CacheView view = on.find(*request);
@@ -96,7 +96,7 @@ TEST_CASE("a record of another key with the same hash answers nobody", "[exchang
 
 TEST_CASE("what is asked for on disk again goes into memory", "[exchange][disk]") {
   OnDisk on;
-  const auto request = on.request(get("/a"));
+  const auto request = on.request(get_path("/a"));
   on.put(*request);
   for (const std::uint64_t expected : {0U, 1U}) {
     const CacheView view = on.find(*request);
@@ -115,7 +115,7 @@ TEST_CASE("what is asked for on disk again goes into memory", "[exchange][disk]"
 
 TEST_CASE("what no memory is asked to keep is kept for those who read it", "[exchange][disk]") {
   OnDisk on;
-  const auto request = on.request(get("/a"));
+  const auto request = on.request(get_path("/a"));
   on.put_large(*request);
   for (const bool is_kept : {false, true}) {
     Reader reader;
@@ -133,7 +133,7 @@ TEST_CASE("what no memory is asked to keep is kept for those who read it", "[exc
 
 TEST_CASE("one read is for all who wait, but for those who leave", "[exchange][disk]") {
   OnDisk on;
-  const auto request = on.request(get("/a"));
+  const auto request = on.request(get_path("/a"));
   on.put(*request);
   const CacheView view = on.find(*request);
   const auto reads = [&] { return on.disks->statistics().disks.at(0).reads; };
@@ -152,7 +152,7 @@ TEST_CASE("one read is for all who wait, but for those who leave", "[exchange][d
 
 TEST_CASE("what was invalidated while it was read is not used", "[exchange][disk]") {
   OnDisk on;
-  const auto request = on.request(get("/a"));
+  const auto request = on.request(get_path("/a"));
   on.put(*request);
   (void)on.find(*request);
   const CacheView view = on.find(*request);
@@ -175,7 +175,7 @@ TEST_CASE("what was invalidated while it was read is not used", "[exchange][disk
 
 TEST_CASE("what cannot be read is lost, and its readers told", "[exchange][disk]") {
   OnDisk on;
-  const auto request = on.request(get("/a"));
+  const auto request = on.request(get_path("/a"));
   on.put(*request);
   const CacheView view = on.find(*request);
   {
@@ -197,7 +197,7 @@ TEST_CASE("what cannot be read is lost, and its readers told", "[exchange][disk]
 
 TEST_CASE("a disk that answers when its worker has ended calls nobody", "[exchange][disk]") {
   OnDisk on;
-  const auto request = on.request(get("/a"));
+  const auto request = on.request(get_path("/a"));
   on.put(*request);
   const CacheView view = on.find(*request);
   Reader reader;

@@ -74,9 +74,9 @@ class FakeOrigins final : public OriginFetcher {
   std::vector<OriginFetchOptions> asks;
 };
 
-struct Fixture {
-  explicit Fixture(std::string_view text, const config::Config& config = {},
-                   const CacheView& found = {})
+struct ExchangeFixture {
+  explicit ExchangeFixture(std::string_view text, const config::Config& config = {},
+                           const CacheView& found = {})
       : loop(*net::Loop::create()),
         home(*loop),
         runtime(some_runtime(config)),
@@ -159,8 +159,8 @@ TEST_CASE("a disk that does not answer within a second is not waited for", "[exc
   REQUIRE(kernel.has_value());
   (*opened)->start(**kernel);
   const cache::DiskPlace place{.disk = 0, .segment = 1, .unit = 64, .bytes = 640};
-  Fixture fixture("GET http://a.example/ HTTP/1.1\nHost: a.example\n", {},
-                  {.object = {}, .disk = DiskLookup{.place = place}, .any_resident = true});
+  ExchangeFixture fixture("GET http://a.example/ HTTP/1.1\nHost: a.example\n", {},
+                          {.object = {}, .disk = DiskLookup{.place = place}, .any_resident = true});
   fixture.disks = std::move(*opened);
   fixture.store = std::move(*store::make_memory_store({.limit_bytes = 16U << 20U}));
   fixture.exchange->start();
@@ -182,7 +182,7 @@ TEST_CASE("a disk that does not answer within a second is not waited for", "[exc
 }
 
 TEST_CASE("what is answered here asks no origin, and leaves one record", "[exchange]") {
-  Fixture fixture("TRACE http://a.example/ HTTP/1.1\nHost: a.example\n");
+  ExchangeFixture fixture("TRACE http://a.example/ HTTP/1.1\nHost: a.example\n");
   fixture.exchange->start();
   CHECK(fixture.origins.asks.empty());
   CHECK(fixture.stream.response.head.starts_with("HTTP/1.1 405 "));
@@ -191,7 +191,8 @@ TEST_CASE("what is answered here asks no origin, and leaves one record", "[excha
 }
 
 TEST_CASE("a panic within an exchange says whose it was and how far it had come", "[exchange]") {
-  Fixture fixture("POST http://a.example/x?secret HTTP/1.1\nHost: a.example\nContent-Length: 5\n");
+  ExchangeFixture fixture(
+      "POST http://a.example/x?secret HTTP/1.1\nHost: a.example\nContent-Length: 5\n");
   fixture.exchange->start();
   const std::string report = report_of([&] { fixture.exchange->on_content("hello"); });
   CHECK_THAT(report, Catch::Matchers::Contains("\n  while: an exchange, at: wait\n"
@@ -200,7 +201,7 @@ TEST_CASE("a panic within an exchange says whose it was and how far it had come"
 }
 
 TEST_CASE("an exchange is held to its steps", "[exchange]") {
-  Fixture fixture(kPost);
+  ExchangeFixture fixture(kPost);
   fixture.exchange->start();
   REQUIRE(fixture.origins.asks.size() == 1);
   CHECK(fixture.origins.asks[0].what == OriginRequestForm::kAsItIs);
@@ -222,7 +223,7 @@ TEST_CASE("an exchange is held to its steps", "[exchange]") {
 
 TEST_CASE("a connection that goes over to another protocol is the stream's, and its record too",
           "[exchange]") {
-  Fixture fixture(
+  ExchangeFixture fixture(
       "GET http://a.example/x HTTP/1.1\nHost: a.example\nConnection: upgrade\nUpgrade: raw/1\n");
   fixture.exchange->start();
   REQUIRE(fixture.origins.asks.size() == 1);
@@ -238,7 +239,7 @@ TEST_CASE("a connection that goes over to another protocol is the stream's, and 
 }
 
 TEST_CASE("a client that goes leaves the transfer, and is told nothing any more", "[exchange]") {
-  Fixture fixture(kPost);
+  ExchangeFixture fixture(kPost);
   fixture.exchange->start();
   REQUIRE(fixture.origins.transfers.size() == 1);
   CHECK(fixture.origins.transfers[0]->has_readers());
@@ -252,7 +253,7 @@ TEST_CASE("a client that goes leaves the transfer, and is told nothing any more"
 }
 
 TEST_CASE("how a response ends is what its client is shown", "[exchange]") {
-  Fixture fixture(kPost);
+  ExchangeFixture fixture(kPost);
   fixture.exchange->start();
   fixture.stream.status = Status::kBlocked;
   fixture.origins.transfers[0]->publish_failure({});
@@ -289,7 +290,7 @@ struct Said {
 };
 Said said_of(const config::Config& config, Outcome outcome, http::StoreReason reason,
              std::optional<bool> stored) {
-  Fixture fixture(kPost, config);
+  ExchangeFixture fixture(kPost, config);
   fixture.exchange->start();
   REQUIRE(fixture.origins.transfers.size() == 1);
   auto response = std::make_shared<SharedResponse>();
@@ -338,7 +339,8 @@ TEST_CASE("what admission came to is said, unless that is hidden; the log has it
 }
 
 TEST_CASE("content that is no content is refused", "[exchange]") {
-  Fixture fixture("POST http://a.example/ HTTP/1.1\nHost: a.example\nTransfer-Encoding: chunked\n");
+  ExchangeFixture fixture(
+      "POST http://a.example/ HTTP/1.1\nHost: a.example\nTransfer-Encoding: chunked\n");
   fixture.exchange->start();
   fixture.exchange->on_content_broken("bad-chunk");
   CHECK(fixture.stream.response.head.starts_with("HTTP/1.1 400 "));
@@ -421,7 +423,7 @@ struct Ranged {
 
   std::unique_ptr<store::Store> memory;
   store::BodyRef body;
-  Fixture fixture;
+  ExchangeFixture fixture;
   QuickReader quick{fixture.home};
 };
 

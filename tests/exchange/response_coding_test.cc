@@ -18,7 +18,7 @@ namespace {
 
 using Content = ResponsePlan::Content;
 
-constexpr MonotonicTime kNow{std::chrono::hours(1)};
+constexpr MonotonicTime kCodingTime{std::chrono::hours(1)};
 constexpr std::string_view kVary = "Vary: Accept-Encoding\r\n";
 
 config::Config compressing() {
@@ -94,7 +94,7 @@ struct Answer {
     return coding->plan(source, nullptr,
                         {.request = *request,
                          .cache_status = status,
-                         .now = kNow,
+                         .now = kCodingTime,
                          .wall = WallTime{},
                          .http_date = "Sun, 06 Nov 1994 08:49:40 GMT"},
                         more);

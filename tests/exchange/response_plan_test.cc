@@ -20,7 +20,7 @@ constexpr std::string_view kHead =
     "Content-Type: text/plain\r\n"
     "ETag: \"a\"\r\n"
     "Content-Length: 1000\r\n";
-constexpr MonotonicTime kNow{std::chrono::hours(1)};
+constexpr MonotonicTime kPlanTime{std::chrono::hours(1)};
 
 struct Case {
   explicit Case(std::string_view fields, std::string_view method = "GET") {
@@ -32,7 +32,7 @@ struct Case {
     meta.head_bytes = kHead.size();
     meta.etag_offset = static_cast<std::uint32_t>(kHead.find("\"a\""));
     meta.etag_bytes = 3;
-    meta.age_zero = kNow - std::chrono::seconds(7);
+    meta.age_zero = kPlanTime - std::chrono::seconds(7);
     source.head = kHead;
     source.meta = &meta;
     source.length = 1000;
@@ -41,7 +41,7 @@ struct Case {
   ResponsePlan plan() const {
     return plan_response(source, {.request = *request,
                                   .cache_status = status,
-                                  .now = kNow,
+                                  .now = kPlanTime,
                                   .wall = WallTime{},
                                   .http_date = "Sun, 06 Nov 1994 08:49:40 GMT"});
   }
@@ -245,7 +245,7 @@ TEST_CASE("a range of a stored part is cut by where the part lies", "[exchange][
   const ResponsePlan plan = plan_stored_part(here.source,
                                              {.request = *here.request,
                                               .cache_status = here.status,
-                                              .now = kNow,
+                                              .now = kPlanTime,
                                               .wall = WallTime{},
                                               .http_date = {}},
                                              stored, {120, 130});

@@ -20,11 +20,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::Key;
+using testing::kSeed;
 using testing::kSigmas;
 
-constexpr Seed kSeed{0x5eed, 0xf00d};
 constexpr Seed kOtherSeed{0xabad, 0x1dea};
-constexpr MonotonicTime kStart{1h};
+constexpr MonotonicTime kAdoptionTime{1h};
 
 // So many bits a key that false positives do not occur in a test.
 FilterParameters wide(std::uint64_t capacity, const Seed& seed) {
@@ -35,8 +35,8 @@ FilterParameters wide(std::uint64_t capacity, const Seed& seed) {
           .seed = seed};
 }
 
-RotatingBloomFilter make(const RotatingOptions& options) {
-  auto filter = RotatingBloomFilter::create(options, kStart);
+RotatingBloomFilter make_adopted(const RotatingOptions& options) {
+  auto filter = RotatingBloomFilter::create(options, kAdoptionTime);
   REQUIRE(filter);
   return std::move(*filter);
 }
@@ -53,22 +53,22 @@ class Elsewhere {
  public:
   explicit Elsewhere(const Cache& cache) : cache_(cache) {
     for (std::uint32_t i = 0; i < cache.shards; ++i) {
-      rings_.push_back(make({.parameters = cache.filter,
-                             .generations = cache.generations,
-                             .identity_seed = cache.identity_seed,
-                             .shadow_one_in = 0}));
+      rings_.push_back(make_adopted({.parameters = cache.filter,
+                                     .generations = cache.generations,
+                                     .identity_seed = cache.identity_seed,
+                                     .shadow_one_in = 0}));
     }
   }
   Seen ask(std::string_view bytes) {
     const HashedKey key = identify(cache_.identity_seed, bytes);
-    return rings_[shard_of(key.hash, cache_.shards)].test_and_set(key, kStart);
+    return rings_[shard_of(key.hash, cache_.shards)].test_and_set(key, kAdoptionTime);
   }
   void rotate() {
-    for (RotatingBloomFilter& ring : rings_) ring.rotate(kStart);
+    for (RotatingBloomFilter& ring : rings_) ring.rotate(kAdoptionTime);
   }
   std::vector<std::string> save() const {
     std::vector<std::string> saved;
-    for (const RotatingBloomFilter& ring : rings_) saved.push_back(ring.save(kStart));
+    for (const RotatingBloomFilter& ring : rings_) saved.push_back(ring.save(kAdoptionTime));
     return saved;
   }
   Result<std::shared_ptr<const AdoptedMemory>> hand_over() const { return load(save()); }
@@ -90,10 +90,10 @@ RotatingOptions own_options(std::uint64_t capacity, std::uint32_t generations = 
 }
 
 Seen ask(RotatingBloomFilter& ring, std::string_view bytes) {
-  return ring.test_and_set(identify(kSeed, bytes), kStart);
+  return ring.test_and_set(identify(kSeed, bytes), kAdoptionTime);
 }
 
-bool holds(const RotatingBloomFilter& ring, std::string_view bytes) {
+bool ring_holds(const RotatingBloomFilter& ring, std::string_view bytes) {
   return ring.test(identify(kSeed, bytes));
 }
 
@@ -127,13 +127,13 @@ TEST_CASE("what another cache saw once is known here, whatever that cache is mad
   }
   const auto memory = neighbour.hand_over();
   REQUIRE(memory);
-  RotatingBloomFilter ring = make(own_options(1000));
+  RotatingBloomFilter ring = make_adopted(own_options(1000));
   CHECK(ring.adopt(*memory) == 2U);
   std::uint32_t known = 0;
   std::uint32_t strangers = 0;
   for (std::uint32_t i = 0; i < 300; ++i) {
-    known += holds(ring, Key(1, i).bytes()) ? 1U : 0U;
-    strangers += holds(ring, Key(2, i).bytes()) ? 1U : 0U;
+    known += ring_holds(ring, Key(1, i).bytes()) ? 1U : 0U;
+    strangers += ring_holds(ring, Key(2, i).bytes()) ? 1U : 0U;
   }
   CHECK(known == 300);
   CHECK(strangers <= 3);
@@ -147,7 +147,7 @@ TEST_CASE("an adopted key is an older one: it is refreshed, or stays where it is
   const bool refresh = GENERATE(true, false);
   RotatingOptions options = own_options(1000);
   options.refresh = refresh;
-  RotatingBloomFilter ring = make(options);
+  RotatingBloomFilter ring = make_adopted(options);
   REQUIRE(ring.adopt(*memory));
   CHECK(ring.find(identify(kSeed, "a")) == Seen::kOlder);
   CHECK(ask(ring, "a") == Seen::kOlder);
@@ -156,8 +156,8 @@ TEST_CASE("an adopted key is an older one: it is refreshed, or stays where it is
   CHECK(statistics.adopted.answers == (refresh ? 1 : 2));
   CHECK(statistics.insertions == (refresh ? 1 : 0));
   CHECK(statistics.refreshes == 0);  // those of our own
-  ring.rotate(kStart);
-  CHECK(holds(ring, "a") == refresh);
+  ring.rotate(kAdoptionTime);
+  CHECK(ring_holds(ring, "a") == refresh);
   CHECK(ring.statistics().adopted.memories == 0);
 }
 
@@ -178,14 +178,14 @@ TEST_CASE("an adopted generation leaves as an older one of its age does", "[filt
   }
   const auto memory = neighbour.hand_over();
   REQUIRE(memory);
-  RotatingBloomFilter ring = make(own_options(1000, row.ours));
+  RotatingBloomFilter ring = make_adopted(own_options(1000, row.ours));
   REQUIRE(ring.adopt(*memory));
   for (std::uint32_t rotations = 0; rotations <= row.ours; ++rotations) {
     for (std::uint32_t i = 0; i < row.theirs; ++i) {
       CAPTURE(rotations, i);
-      CHECK(holds(ring, Key(1, i).bytes()) == (rotations < row.rotations[i]));
+      CHECK(ring_holds(ring, Key(1, i).bytes()) == (rotations < row.rotations[i]));
     }
-    ring.rotate(kStart);
+    ring.rotate(kAdoptionTime);
   }
   CHECK((*memory).use_count() == 1);
 }
@@ -271,7 +271,7 @@ TEST_CASE("random histories of a ring that adopts are those of exact sets", "[fi
   RotatingOptions options = own_options(kCapacity, generations);
   options.parameters = wide(kCapacity, kSeed);
   options.refresh = refresh;
-  RotatingBloomFilter ring = make(options);
+  RotatingBloomFilter ring = make_adopted(options);
   NaiveRing naive(generations, refresh, kCapacity);
   bool equal = true;
   int adoptions = 0;
@@ -289,16 +289,16 @@ TEST_CASE("random histories of a ring that adopts are those of exact sets", "[fi
         ++adoptions;
       }
     } else if (dice == 1) {
-      ring.rotate(kStart);
+      ring.rotate(kAdoptionTime);
       naive.rotate();
     } else if (dice == 2) {
       // New parameters begin a new generation.
       options.parameters.bits += 64;
-      REQUIRE(ring.reconfigure(options.parameters, kStart));
+      REQUIRE(ring.reconfigure(options.parameters, kAdoptionTime));
       naive.rotate();
     } else {
       const auto key = static_cast<std::uint32_t>(random() % 700);
-      equal = equal && holds(ring, Key(0, key).bytes()) == naive.holds(key);
+      equal = equal && ring_holds(ring, Key(0, key).bytes()) == naive.holds(key);
       equal = equal && ask(ring, Key(0, key).bytes()) == naive.ask(key);
     }
     REQUIRE(equal);
@@ -313,8 +313,8 @@ TEST_CASE("a batch that meets adopted keys decides as single calls do", "[filter
   REQUIRE(memory);
   RotatingOptions options = own_options(300);
   options.shadow_one_in = 0;  // the batch's own path, before the adoption and after it
-  RotatingBloomFilter batched = make(options);
-  RotatingBloomFilter single = make(options);
+  RotatingBloomFilter batched = make_adopted(options);
+  RotatingBloomFilter single = make_adopted(options);
   std::mt19937_64 random(5);
   bool equal = true;
   for (int round = 0; round < 40; ++round) {
@@ -327,9 +327,9 @@ TEST_CASE("a batch that meets adopted keys decides as single calls do", "[filter
     for (int i = 0; i < 50; ++i) texts.emplace_back(1, static_cast<std::uint32_t>(random() % 800));
     for (const Key& text : texts) keys.push_back(identify(kSeed, text.bytes()));
     std::vector<Seen> out(keys.size());
-    batched.test_and_set(keys, kStart, out);
+    batched.test_and_set(keys, kAdoptionTime, out);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      equal = equal && single.test_and_set(keys[i], kStart) == out[i];
+      equal = equal && single.test_and_set(keys[i], kAdoptionTime) == out[i];
     }
   }
   CHECK(equal);
@@ -349,11 +349,11 @@ TEST_CASE("the stated rate is that of own and adopted generations together", "[f
   REQUIRE(memory);
   RotatingOptions options = own_options(5000);
   options.parameters.bits = 5000 * 8;
-  RotatingBloomFilter ring = make(options);
+  RotatingBloomFilter ring = make_adopted(options);
   for (std::uint32_t i = 0; i < 7000; ++i) ask(ring, Key(2, i).bytes());
   const double alone = ring.fpr_from_bits(UINT64_MAX);
   REQUIRE(ring.adopt(*memory));
-  const auto test = [&](std::string_view bytes) { return holds(ring, bytes); };
+  const auto test = [&](std::string_view bytes) { return ring_holds(ring, bytes); };
   constexpr std::uint32_t kProbes = 200'000;
   const double by_bits = ring.fpr_from_bits(UINT64_MAX);
   CHECK(std::abs(testing::false_positive_deviation(kProbes, by_bits, test)) < kSigmas);
@@ -368,7 +368,7 @@ TEST_CASE("the stated rate is that of own and adopted generations together", "[f
   CHECK(reading.older + (1 - reading.shared) * current == Approx(by_bits));
   const AdoptedStatistics adopted = ring.statistics(UINT64_MAX).adopted;
   CHECK(1 - (1 - alone) * (1 - adopted.fpr_bits) == Approx(by_bits));
-  ring.rotate(kStart);
+  ring.rotate(kAdoptionTime);
   CHECK(ring.statistics().adopted.fpr_bits == 0);
 }
 
@@ -380,7 +380,7 @@ TEST_CASE("the shadow calls no adopted key a false positive", "[filter]") {
   RotatingOptions options = own_options(400);
   options.parameters = wide(400, kSeed);
   options.refresh = GENERATE(true, false);
-  RotatingBloomFilter ring = make(options);
+  RotatingBloomFilter ring = make_adopted(options);
   for (std::uint32_t i = 0; i < 600; ++i) ask(ring, Key(2, i).bytes());
   REQUIRE(ring.adopt(*memory));
   const std::uint64_t before = ring.statistics().measured.asked;
@@ -401,7 +401,7 @@ TEST_CASE("a key under another name is looked for where the key is", "[filter]")
   std::vector<RotatingBloomFilter> rings;
   for (std::uint32_t i = 0; i < kShards; ++i) {
     rings.push_back(
-        make({.parameters = parameters, .identity_seed = kOtherSeed, .shadow_one_in = 0}));
+        make_adopted({.parameters = parameters, .identity_seed = kOtherSeed, .shadow_one_in = 0}));
   }
   constexpr std::uint32_t kName = 3;
   const auto named = [](const std::string& text) {
@@ -411,10 +411,11 @@ TEST_CASE("a key under another name is looked for where the key is", "[filter]")
     const std::string text = "http://a.test/" + std::to_string(i);
     const HashedKey key = identify(kOtherSeed, text);
     const std::string name = named(text);
-    rings[shard_of(key.hash, kShards)].test_and_set({alias_hash(key.hash, kName), name}, kStart);
+    rings[shard_of(key.hash, kShards)].test_and_set({alias_hash(key.hash, kName), name},
+                                                    kAdoptionTime);
   }
   std::vector<std::string> saved;
-  for (const RotatingBloomFilter& ring : rings) saved.push_back(ring.save(kStart));
+  for (const RotatingBloomFilter& ring : rings) saved.push_back(ring.save(kAdoptionTime));
   const std::vector<std::string_view> views(saved.begin(), saved.end());
   const auto memory = AdoptedMemory::load({.identity_seed = kOtherSeed, .shards = views});
   REQUIRE(memory);

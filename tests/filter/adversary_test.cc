@@ -24,6 +24,7 @@ namespace encore::filter {
 namespace {
 
 using testing::kSigmas;
+using testing::mean;
 
 constexpr std::uint64_t kCapacity = 4096;
 constexpr std::uint64_t kWorstPoint = 2 * kCapacity - 1;  // insertions: both generations are full
@@ -118,12 +119,6 @@ double victims_rate(const Memory& memory) {
     passed += memory.knows(url(Writer::kVictims, i)) ? 1U : 0U;
   }
   return static_cast<double>(passed) / kProbes;
-}
-
-double mean(const std::vector<double>& sample) {
-  double sum = 0;
-  for (const double x : sample) sum += x;
-  return sum / static_cast<double>(sample.size());
 }
 
 // URLs that differ from this one in one character of the last five, or go on where it ends.

@@ -20,7 +20,7 @@ using testing::Key;
 constexpr std::array kKinds{FilterKind::kPlain, FilterKind::kScalable, FilterKind::kGrowable,
                             FilterKind::kCounting};
 
-AnyFilter make(const AnyFilterOptions& options) {
+AnyFilter make_any(const AnyFilterOptions& options) {
   auto filter = AnyFilter::create(options);
   REQUIRE(filter);
   return std::move(*filter);
@@ -51,7 +51,7 @@ TEST_CASE("kinds have names, and other names are refused with those that are tak
 }
 
 TEST_CASE("a filter takes its size from capacity and rate, or from what is given", "[filter]") {
-  const AnyFilterInfo sized = make(plain(5000, 0.01)).info();
+  const AnyFilterInfo sized = make_any(plain(5000, 0.01)).info();
   CHECK(sized.parameters.bits == size_for(Layout::kSplit, {5000, 0.01}).bits);
   CHECK(sized.fpr_capacity <= 0.01);
   CHECK(sized.capacity == 5000);
@@ -59,10 +59,10 @@ TEST_CASE("a filter takes its size from capacity and rate, or from what is given
   options.parameters.layout = Layout::kClassic;
   options.parameters.bits = 1000;
   options.parameters.hashes = 7;
-  CHECK(make(options).info().capacity == 99);
+  CHECK(make_any(options).info().capacity == 99);
   options.parameters.hashes = 0;
   options.parameters.capacity = 100;
-  CHECK(make(options).info().parameters.hashes == 7);
+  CHECK(make_any(options).info().parameters.hashes == 7);
 }
 
 TEST_CASE("options that give no size are refused", "[filter]") {
@@ -78,7 +78,7 @@ TEST_CASE("options that give no size are refused", "[filter]") {
 }
 
 TEST_CASE("a batch of keys is answered as they are one by one", "[filter]") {
-  AnyFilter filter = make(plain(1000, 0.1));
+  AnyFilter filter = make_any(plain(1000, 0.1));
   for (std::uint32_t i = 0; i < 1000; ++i) {
     filter.add(Key(0, i).bytes());
   }
@@ -93,7 +93,7 @@ TEST_CASE("what a filter knows of itself is near the truth", "[filter][theory]")
     CAPTURE(to_string(layout));
     AnyFilterOptions options = plain(50'000, 0.01);
     options.parameters.layout = layout;
-    AnyFilter filter = make(options);
+    AnyFilter filter = make_any(options);
     for (std::uint32_t i = 0; i < 50'000; ++i) {
       filter.add(Key(0, i).bytes());
     }
@@ -106,7 +106,7 @@ TEST_CASE("what a filter knows of itself is near the truth", "[filter][theory]")
 }
 
 TEST_CASE("a filter that cannot remove says so", "[filter]") {
-  const auto removed = make(plain(10, 0.1)).remove("a");
+  const auto removed = make_any(plain(10, 0.1)).remove("a");
   REQUIRE_FALSE(removed);
   CHECK(removed.error().message.starts_with("a plain filter forgets no single key"));
 }
@@ -114,7 +114,7 @@ TEST_CASE("a filter that cannot remove says so", "[filter]") {
 TEST_CASE("a counting filter forgets, and counts what it could not count", "[filter]") {
   AnyFilterOptions options = plain(100, 0.01);
   options.kind = FilterKind::kCounting;
-  AnyFilter filter = make(options);
+  AnyFilter filter = make_any(options);
   CHECK(filter.add("a"));
   CHECK_FALSE(filter.add("a"));
   CHECK(filter.remove("a") == true);
@@ -134,7 +134,7 @@ TEST_CASE("a growing filter says how it stands, and what it will keep to", "[fil
   AnyFilterOptions options = plain(100, 0.01);
   options.kind = FilterKind::kScalable;
   options.parameters.layout = Layout::kClassic;
-  AnyFilter filter = make(options);
+  AnyFilter filter = make_any(options);
   CHECK(filter.info().slices == 1);
   CHECK(filter.to_plain());
   for (std::uint32_t i = 0; i < 1000; ++i) {
@@ -152,7 +152,7 @@ TEST_CASE("a growing filter says how it stands, and what it will keep to", "[fil
   CHECK(filter.remove("a").error().message.starts_with("a scalable filter forgets no single key"));
 
   options.kind = FilterKind::kGrowable;
-  AnyFilter list = make(options);
+  AnyFilter list = make_any(options);
   for (std::uint32_t i = 0; i < 1000; ++i) {
     list.add(Key(0, i).bytes());
   }
@@ -178,8 +178,8 @@ TEST_CASE("filters of one kind are united and intersected, others refused", "[fi
     CAPTURE(to_string(kind));
     AnyFilterOptions options = plain(100, 0.01);
     options.kind = kind;
-    AnyFilter a = make(options);
-    AnyFilter b = make(options);
+    AnyFilter a = make_any(options);
+    AnyFilter b = make_any(options);
     a.add("a");
     b.add("b");
     REQUIRE(a.unite(b));
@@ -190,15 +190,15 @@ TEST_CASE("filters of one kind are united and intersected, others refused", "[fi
     CHECK(a.test("a") == grows);
     CHECK(a.test("b"));
     options.parameters.seed = {1, 2};
-    CHECK(a.unite(make(options)).error().message.starts_with("filters with different seeds"));
+    CHECK(a.unite(make_any(options)).error().message.starts_with("filters with different seeds"));
     CHECK(a.to_plain()->test("b"));
   }
   AnyFilterOptions counting = plain(100, 0.01);
   counting.kind = FilterKind::kCounting;
-  AnyFilter filter = make(plain(100, 0.01));
-  CHECK(filter.unite(make(counting)).error().message ==
+  AnyFilter filter = make_any(plain(100, 0.01));
+  CHECK(filter.unite(make_any(counting)).error().message ==
         "a plain and a counting filter cannot be united");
-  CHECK(filter.intersect(make(counting)).error().message ==
+  CHECK(filter.intersect(make_any(counting)).error().message ==
         "a plain and a counting filter cannot be intersected");
 }
 
@@ -206,7 +206,7 @@ TEST_CASE("a saved filter of any kind loads, a ring is refused", "[filter]") {
   for (const FilterKind kind : kKinds) {
     AnyFilterOptions options = plain(100, 0.01);
     options.kind = kind;
-    AnyFilter filter = make(options);
+    AnyFilter filter = make_any(options);
     filter.add("a");
     const auto loaded = AnyFilter::load(filter.save());
     REQUIRE(loaded);

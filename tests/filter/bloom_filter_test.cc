@@ -19,8 +19,8 @@ using testing::kLayouts;
 using testing::kSeed;
 using testing::kSigmas;
 
-constexpr std::array kFamilies{HashFamily::kXxh3, HashFamily::kMurmur3, HashFamily::kSiphash,
-                               HashFamily::kMd5,  HashFamily::kSha1,    HashFamily::kSha512};
+constexpr std::array kHashFamilies{HashFamily::kXxh3, HashFamily::kMurmur3, HashFamily::kSiphash,
+                                   HashFamily::kMd5,  HashFamily::kSha1,    HashFamily::kSha512};
 
 FilterParameters parameters_of(Layout layout, HashFamily family, std::uint64_t bits,
                                Seed seed = kSeed) {
@@ -32,7 +32,7 @@ FilterParameters parameters_of(Layout layout, HashFamily family, std::uint64_t b
           .seed = seed};
 }
 
-BloomFilter make(const FilterParameters& parameters) {
+BloomFilter make_bloom(const FilterParameters& parameters) {
   auto filter = BloomFilter::create(parameters);
   REQUIRE(filter);
   return std::move(*filter);
@@ -69,8 +69,8 @@ TEST_CASE("every layout with every hash meets theory at half, full and double lo
           "[filter][theory]") {
   constexpr std::uint32_t kKeys = 20'000;
   for (const Layout layout : kLayouts) {
-    for (const HashFamily family : kFamilies) {
-      BloomFilter filter = make(parameters_of(layout, family, 204'800));
+    for (const HashFamily family : kHashFamilies) {
+      BloomFilter filter = make_bloom(parameters_of(layout, family, 204'800));
       std::uint32_t inserted = 0;
       for (const std::uint32_t keys : {kKeys / 2, kKeys, 2 * kKeys}) {
         CAPTURE(to_string(layout), to_string(family), keys);
@@ -97,7 +97,8 @@ TEST_CASE("the bits of every layout meet their expectation over 32 seeds", "[fil
       std::vector<double> rates;
       FilterShape shape;
       for (std::uint64_t seed = 0; seed < 32; ++seed) {
-        BloomFilter filter = make(parameters_of(layout, HashFamily::kXxh3, 20'480, {seed, ~seed}));
+        BloomFilter filter =
+            make_bloom(parameters_of(layout, HashFamily::kXxh3, 20'480, {seed, ~seed}));
         insert(filter, 0, keys);
         set_bits.push_back(static_cast<double>(filter.set_bits()));
         rates.push_back(filter.fpr_from_bits());
@@ -138,7 +139,7 @@ TEST_CASE("a blocked filter of many hashes meets theory", "[filter][theory]") {
         FilterParameters parameters =
             parameters_of(Layout::kBlocked, HashFamily::kXxh3, 20'480, {seed, ~seed});
         parameters.hashes = hashes;
-        BloomFilter filter = make(parameters);
+        BloomFilter filter = make_bloom(parameters);
         insert(filter, 0, keys);
         CHECK(holds_all(filter, keys));
         set_bits.push_back(static_cast<double>(filter.set_bits()));
@@ -162,7 +163,7 @@ TEST_CASE("a blocked filter of many hashes meets theory", "[filter][theory]") {
 TEST_CASE("md5 and sha lists of indices meet theory in a classic filter", "[filter][theory]") {
   for (const HashFamily family : {HashFamily::kMd5, HashFamily::kSha1, HashFamily::kSha512}) {
     CAPTURE(to_string(family));
-    BloomFilter filter = make(parameters_of(Layout::kClassic, family, 100'000));
+    BloomFilter filter = make_bloom(parameters_of(Layout::kClassic, family, 100'000));
     for (std::uint32_t i = 0; i < 10'000; ++i) {
       const Key key(0, i);
       filter.test_and_set_from(DigestIndices{family, key.bytes()});
@@ -181,7 +182,7 @@ TEST_CASE("md5 and sha lists of indices meet theory in a classic filter", "[filt
 // Fills a filter with lists of indices, and judges each fill by its deviation.
 template <typename IndicesOf>
 bool meets_theory(const FilterParameters& parameters, IndicesOf indices_of) {
-  BloomFilter filter = make(parameters);
+  BloomFilter filter = make_bloom(parameters);
   const FilterShape shape = filter.parameters().shape();
   const auto list = [&](std::string_view key, std::span<std::uint64_t> out) {
     indices_of(key, parameters.bits, out);
@@ -216,7 +217,7 @@ TEST_CASE("hashes that list indices meet theory, by a key's bytes and in batches
     CHECK(meets_theory(parameters, [&](std::string_view key, std::uint64_t bits, auto out) {
       key_indices(family, seed, key, bits, out);
     }));
-    BloomFilter filter = make(parameters);
+    BloomFilter filter = make_bloom(parameters);
     std::vector<Key> storage;
     for (std::uint32_t i = 0; i < 13'000; ++i) {
       storage.emplace_back(0, i);
@@ -245,7 +246,8 @@ TEST_CASE("fields of 20 bits reach some positions more often, and the rate by th
   // 2^20 is 1.3 m, 34.95 m and 2 m.
   for (const std::uint32_t bits : {800'000U, 30'000U, 524'288U}) {
     CAPTURE(bits);
-    BloomFilter filter = make(parameters_of(Layout::kClassic, HashFamily::kSha1Fields20, bits, {}));
+    BloomFilter filter =
+        make_bloom(parameters_of(Layout::kClassic, HashFamily::kSha1Fields20, bits, {}));
     for (std::uint32_t i = 0; i < bits / 5; ++i) {
       filter.add(Key(0, i).bytes());
     }
@@ -286,7 +288,7 @@ TEST_CASE("planted defect: a chain that forgets its value, fields that overlap, 
 TEST_CASE("the keys of one shard out of 16 fill their filter as theory says", "[filter][theory]") {
   for (const Layout layout : kLayouts) {
     CAPTURE(to_string(layout));
-    BloomFilter filter = make(parameters_of(layout, HashFamily::kXxh3, 102'400));
+    BloomFilter filter = make_bloom(parameters_of(layout, HashFamily::kXxh3, 102'400));
     const auto in_shard = [](const Hash128& hash) { return shard_of(hash, 16) == 5; };
     std::uint64_t inserted = 0;
     for (std::uint32_t i = 0; inserted < 10'000; ++i) {
@@ -318,7 +320,7 @@ TEST_CASE("planted defect: a hash cut to 32 bits fails the check that the whole 
   constexpr std::uint32_t kKeys = 2'000'000;
   constexpr std::uint32_t kProbes = 200'000;
   for (const bool cut : {false, true}) {
-    BloomFilter filter = make(parameters_of(Layout::kSplit, HashFamily::kXxh3, 48'000'000));
+    BloomFilter filter = make_bloom(parameters_of(Layout::kSplit, HashFamily::kXxh3, 48'000'000));
     const auto hash_of = [&](std::string_view bytes) {
       Hash128 hash = identify(kSeed, bytes).hash;
       if (cut) {
@@ -342,7 +344,7 @@ TEST_CASE("planted defect: a stride of zero fails the check that an odd one pass
           "[filter][theory]") {
   constexpr std::uint64_t kBits = 204'800;
   for (const bool zero_stride : {false, true}) {
-    BloomFilter filter = make(parameters_of(Layout::kClassic, HashFamily::kMurmur3, kBits));
+    BloomFilter filter = make_bloom(parameters_of(Layout::kClassic, HashFamily::kMurmur3, kBits));
     const auto indices_of = [&](std::string_view bytes) {
       const Hash128 hash = hash_key(HashFamily::kMurmur3, kSeed, bytes);
       const std::uint64_t stride = zero_stride ? 0 : hash.hi | 1U;
@@ -375,7 +377,7 @@ TEST_CASE("a batch in the cache is answered alike, whatever its length, the hash
       for (const std::uint32_t k : {1U, 2U, 3U, 4U, 11U}) {
         FilterParameters parameters = parameters_of(layout, hash, 5'500);
         parameters.hashes = k;
-        BloomFilter filter = make(parameters);
+        BloomFilter filter = make_bloom(parameters);
         const std::array<std::size_t, 6> lengths{0, 1, 127, 128, 129, 1000};
         for (std::uint32_t added = 0; added < 3000; ++added) {
           if (added % 500 == 0) {
@@ -404,8 +406,8 @@ TEST_CASE("a batch gives the answers that single calls give", "[filter]") {
   // In a core's cache, and larger than that.
   const auto agree = [](Layout layout, std::uint64_t bits) {
     CAPTURE(to_string(layout), bits);
-    BloomFilter one = make(parameters_of(layout, HashFamily::kXxh3, bits));
-    BloomFilter batched = make(one.parameters());
+    BloomFilter one = make_bloom(parameters_of(layout, HashFamily::kXxh3, bits));
+    BloomFilter batched = make_bloom(one.parameters());
     std::vector<Hash128> hashes;
     for (std::uint32_t i = 0; i < 3000; ++i) {
       hashes.push_back(identify(kSeed, Key(0, i % 2500).bytes()).hash);
@@ -523,9 +525,9 @@ TEST_CASE("the union of two filters holds the keys of both and nothing else", "[
   for (const Layout layout : kLayouts) {
     CAPTURE(to_string(layout));
     const FilterParameters parameters = parameters_of(layout, HashFamily::kXxh3, 20'480);
-    BloomFilter a = make(parameters);
-    BloomFilter b = make(parameters);
-    BloomFilter both = make(parameters);
+    BloomFilter a = make_bloom(parameters);
+    BloomFilter b = make_bloom(parameters);
+    BloomFilter both = make_bloom(parameters);
     insert(a, 0, 1000);
     insert(b, 500, 1500);
     insert(both, 0, 1500);
@@ -538,16 +540,16 @@ TEST_CASE("the union of two filters holds the keys of both and nothing else", "[
 
 TEST_CASE("filters of another make or seed are not merged", "[filter]") {
   const FilterParameters parameters = parameters_of(Layout::kClassic, HashFamily::kXxh3, 20'480);
-  BloomFilter filter = make(parameters);
+  BloomFilter filter = make_bloom(parameters);
   FilterParameters other = parameters;
   other.bits = 10'240;
-  CHECK_FALSE(filter.merge(make(other)));
+  CHECK_FALSE(filter.merge(make_bloom(other)));
   other = parameters;
   other.hash = HashFamily::kSiphash;
-  CHECK_FALSE(filter.merge(make(other)));
+  CHECK_FALSE(filter.merge(make_bloom(other)));
   other = parameters;
   other.seed = {1, 1};
-  const auto refused = filter.merge(make(other));
+  const auto refused = filter.merge(make_bloom(other));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find(fingerprint(kSeed)) != std::string::npos);
   CHECK(refused.error().message.find(to_hex(kSeed)) == std::string::npos);
@@ -555,7 +557,7 @@ TEST_CASE("filters of another make or seed are not merged", "[filter]") {
 
 TEST_CASE("a filter of one bit works", "[filter]") {
   BloomFilter filter =
-      make({.layout = Layout::kClassic, .bits = 1, .hashes = 3, .capacity = 1, .seed = {}});
+      make_bloom({.layout = Layout::kClassic, .bits = 1, .hashes = 3, .capacity = 1, .seed = {}});
   CHECK_FALSE(filter.test_and_set({1, 2}));
   CHECK(filter.test_and_set({3, 4}));
   CHECK(filter.fpr_from_bits() == 1);

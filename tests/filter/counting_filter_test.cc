@@ -24,7 +24,7 @@ using testing::kLayouts;
 using testing::kSeed;
 using testing::kSigmas;
 
-FilterParameters parameters_of(Layout layout, std::uint64_t bits, Seed seed = kSeed) {
+FilterParameters counting_parameters(Layout layout, std::uint64_t bits, Seed seed = kSeed) {
   return {.layout = layout,
           .bits = bits,
           .hashes = layout == Layout::kSplit ? 8U : 7U,
@@ -32,14 +32,15 @@ FilterParameters parameters_of(Layout layout, std::uint64_t bits, Seed seed = kS
           .seed = seed};
 }
 
-CountingFilter make(const FilterParameters& parameters) {
+CountingFilter make_counting(const FilterParameters& parameters) {
   auto filter = CountingFilter::create(parameters);
   REQUIRE(filter);
   return std::move(*filter);
 }
 
-CountingFilter filled(const FilterParameters& parameters, std::uint32_t first, std::uint32_t last) {
-  CountingFilter filter = make(parameters);
+CountingFilter counting_filter_of(const FilterParameters& parameters, std::uint32_t first,
+                                  std::uint32_t last) {
+  CountingFilter filter = make_counting(parameters);
   for (std::uint32_t i = first; i < last; ++i) {
     filter.add(Key(0, i).bytes());
   }
@@ -52,9 +53,9 @@ struct Rule {
   bool lowers_full = false;
 };
 // A counting filter as one would write it first: a number for each position, changed by `rule`.
-class Model {
+class CountingModel {
  public:
-  explicit Model(const FilterParameters& parameters, const Rule& rule = {})
+  explicit CountingModel(const FilterParameters& parameters, const Rule& rule = {})
       : parameters_(parameters), rule_(rule), counters_(parameters.bits) {}
   void add(std::string_view key) {
     each(key, [&](std::uint64_t& c) {
@@ -126,7 +127,7 @@ bool misses_nothing(Filter& filter, std::uint32_t seed, std::uint32_t steps,
 TEST_CASE("a counting filter of every layout meets theory at several fills, growing and shrinking",
           "[filter][theory]") {
   for (const Layout layout : kLayouts) {
-    CountingFilter filter = make(parameters_of(layout, 102'400));
+    CountingFilter filter = make_counting(counting_parameters(layout, 102'400));
     const auto check = [&](std::uint32_t first, std::uint32_t last) {
       CAPTURE(to_string(layout), first, last);
       for (std::uint32_t i = first; i < last; ++i) {
@@ -171,8 +172,8 @@ TEST_CASE("a counting filter does what plain numbers do, in random histories", "
     for (const std::uint64_t bits : {512U, 2048U}) {
       for (const std::uint32_t seed : {1U, 2U, 3U}) {
         CAPTURE(to_string(layout), bits, seed);
-        CountingFilter filter = make(parameters_of(layout, bits));
-        Model model(filter.parameters());
+        CountingFilter filter = make_counting(counting_parameters(layout, bits));
+        CountingModel model(filter.parameters());
         std::mt19937 random(seed);
         const auto follow = [&](std::uint32_t step, const Key&, std::uint64_t total) {
           REQUIRE(filter.keys() == total);
@@ -199,7 +200,7 @@ TEST_CASE("a counting filter does what plain numbers do, in random histories", "
 TEST_CASE("planted defects: a counter that wraps, a full counter that is lowered, lose keys",
           "[filter]") {
   const auto misses_nothing_by = [](const Rule& rule) {
-    Model model(parameters_of(Layout::kClassic, 512), rule);
+    CountingModel model(counting_parameters(Layout::kClassic, 512), rule);
     return misses_nothing(model, 1, 20'000, [](auto...) {});
   };
   CHECK(misses_nothing_by({}));
@@ -208,8 +209,8 @@ TEST_CASE("planted defects: a counter that wraps, a full counter that is lowered
 }
 
 TEST_CASE("a full counter stays full, and says how often it was to be raised", "[filter]") {
-  CountingFilter filter =
-      make({.layout = Layout::kClassic, .bits = 1, .hashes = 1, .capacity = 1, .seed = kSeed});
+  CountingFilter filter = make_counting(
+      {.layout = Layout::kClassic, .bits = 1, .hashes = 1, .capacity = 1, .seed = kSeed});
   for (std::uint32_t i = 0; i < 15; ++i) {
     CHECK(filter.add("a") == (i == 0));
     CHECK(filter.counter(0) == i + 1);
@@ -227,7 +228,7 @@ TEST_CASE("a full counter stays full, and says how often it was to be raised", "
 
 TEST_CASE("what is not there is not removed, and a counter is never lowered below zero",
           "[filter]") {
-  CountingFilter filter = make(parameters_of(Layout::kClassic, 1000));
+  CountingFilter filter = make_counting(counting_parameters(Layout::kClassic, 1000));
   CHECK_FALSE(filter.remove("a"));
   filter.add("a");
   CHECK_FALSE(filter.remove("b"));
@@ -249,7 +250,8 @@ TEST_CASE("the counters hold what theory expects of them, and overflow as often,
       std::vector<double> overflows;
       FilterShape shape;
       for (std::uint64_t seed = 0; seed < 32; ++seed) {
-        const CountingFilter filter = filled(parameters_of(layout, 4096, {seed, ~seed}), 0, keys);
+        const CountingFilter filter =
+            counting_filter_of(counting_parameters(layout, 4096, {seed, ~seed}), 0, keys);
         shape = filter.parameters().shape();
         for (std::size_t j = 0; j < kReached.size(); ++j) {
           double count = 0;
@@ -308,7 +310,8 @@ TEST_CASE("the bits of a counting filter are those of a plain one with the same 
   for (const Layout layout : kLayouts) {
     for (const std::uint32_t bits : {70U, 4999U}) {
       CAPTURE(to_string(layout), bits);
-      const CountingFilter counting = filled(parameters_of(layout, bits), 0, bits / 10);
+      const CountingFilter counting =
+          counting_filter_of(counting_parameters(layout, bits), 0, bits / 10);
       auto plain = BloomFilter::create(counting.parameters());
       REQUIRE(plain);
       for (std::uint32_t i = 0; i < bits / 10; ++i) {
@@ -329,17 +332,17 @@ TEST_CASE("counting filters are added up, or what both hold is left, and keys ca
           "[filter]") {
   for (const Layout layout : kLayouts) {
     CAPTURE(to_string(layout));
-    const FilterParameters parameters = parameters_of(layout, 10'240);
-    CountingFilter sum = filled(parameters, 0, 800);
-    CountingFilter common = filled(parameters, 0, 800);
-    const CountingFilter other = filled(parameters, 500, 1200);
+    const FilterParameters parameters = counting_parameters(layout, 10'240);
+    CountingFilter sum = counting_filter_of(parameters, 0, 800);
+    CountingFilter common = counting_filter_of(parameters, 0, 800);
+    const CountingFilter other = counting_filter_of(parameters, 500, 1200);
     REQUIRE(sum.merge(other));
     REQUIRE(common.intersect(other));
     // Estimated from the bits, within 4.5 standard errors.
     const double error = 4.5 * keys_error(parameters.shape(), 1200);
     CHECK(std::abs(static_cast<double>(sum.keys()) - 1200) < error);
     CHECK(std::abs(static_cast<double>(common.keys()) - 300) < error);
-    const CountingFilter once = filled(parameters, 0, 1200);
+    const CountingFilter once = counting_filter_of(parameters, 0, 1200);
     CHECK(sum.set_bits() == once.set_bits());
     for (std::uint32_t i = 500; i < 800; ++i) {
       REQUIRE(common.test(Key(0, i).bytes()));
@@ -361,14 +364,16 @@ TEST_CASE("counting filters are added up, or what both hold is left, and keys ca
   }
   const FilterParameters small{
       .layout = Layout::kClassic, .bits = 1, .hashes = 1, .capacity = 1, .seed = {}};
-  CountingFilter a = filled(small, 0, 9);
-  REQUIRE(a.merge(filled(small, 0, 10)));
+  CountingFilter a = counting_filter_of(small, 0, 9);
+  REQUIRE(a.merge(counting_filter_of(small, 0, 10)));
   CHECK(a.counter(0) == 15);
   CHECK(a.overflows() == 4);
   FilterParameters unlike = small;
   unlike.seed = {1, 1};
-  CHECK(a.merge(make(unlike)).error().message.starts_with("filters with different seeds"));
-  CHECK(a.intersect(make(unlike)).error().message.starts_with("filters with different seeds"));
+  CHECK(a.merge(make_counting(unlike)).error().message.starts_with("filters with different seeds"));
+  CHECK(a.intersect(make_counting(unlike))
+            .error()
+            .message.starts_with("filters with different seeds"));
 }
 
 TEST_CASE("by bytes, by hash, by list and in batches a counting filter answers alike", "[filter]") {
@@ -380,9 +385,9 @@ TEST_CASE("by bytes, by hash, by list and in batches a counting filter answers a
        {Make{HashFamily::kXxh3, 20'000}, Make{HashFamily::kXxh3, 4 * kInCacheBytes},
         Make{HashFamily::kChained, 20'000}}) {
     CAPTURE(to_string(family), bits);
-    FilterParameters parameters = parameters_of(Layout::kClassic, bits);
+    FilterParameters parameters = counting_parameters(Layout::kClassic, bits);
     parameters.hash = family;
-    CountingFilter filter = filled(parameters, 0, 2000);
+    CountingFilter filter = counting_filter_of(parameters, 0, 2000);
     CHECK(ask_in_batch(filter, 1500, 2817, 2000).wrong == 0);
     for (std::uint32_t i = 0; i < 2000; ++i) {
       if (family == HashFamily::kXxh3) {
@@ -405,7 +410,7 @@ TEST_CASE("by bytes, by hash, by list and in batches a counting filter answers a
 TEST_CASE("a saved counting filter comes back, and hostile bytes are refused", "[filter]") {
   for (const Layout layout : kLayouts) {
     CAPTURE(to_string(layout));
-    CountingFilter filter = filled(parameters_of(layout, 500), 0, 1000);
+    CountingFilter filter = counting_filter_of(counting_parameters(layout, 500), 0, 1000);
     REQUIRE(filter.overflows() > 0);
     for (std::uint32_t i = 0; i < 950; ++i) {
       filter.remove(Key(0, i).bytes());
@@ -420,7 +425,8 @@ TEST_CASE("a saved counting filter comes back, and hostile bytes are refused", "
     CHECK_FALSE(BloomFilter::load(bytes));
     CHECK_FALSE(CountingFilter::load(loaded->plain()->save()));
   }
-  const CountingFilter small = filled(parameters_of(Layout::kClassic, 250), 0, 20);
+  const CountingFilter small =
+      counting_filter_of(counting_parameters(Layout::kClassic, 250), 0, 20);
   const std::string good = small.save();
   testing::refuses_hostile_bytes(
       good, [](const std::string& bytes) { return CountingFilter::load(bytes); });

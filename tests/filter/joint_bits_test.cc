@@ -19,9 +19,9 @@ using testing::kSeed;
 using testing::kSigmas;
 
 // Generations side by side; of the keys of each, the first `shared` are in all of them.
-class Ring {
+class JointRing {
  public:
-  Ring(const FilterParameters& parameters, std::size_t generations)
+  JointRing(const FilterParameters& parameters, std::size_t generations)
       : parameters_(checked(parameters).value()),
         memory_(LineMemory::create(GenerationBits::lines_for(parameters_) * generations).value()) {
     for (std::size_t g = 0; g < generations; ++g) {
@@ -72,7 +72,7 @@ FilterParameters parameters_of(const Case& c, std::uint64_t bits) {
   return {.layout = c.layout, .bits = bits, .hashes = c.hashes, .capacity = 1, .seed = kSeed};
 }
 
-double deviation_from(const Ring& ring, double p) {
+double deviation_from(const JointRing& ring, double p) {
   return testing::false_positive_deviation(400'000, p, [&](std::string_view bytes) {
     return ring.some_has(hash_key(ring.parameters().hash, kSeed, bytes));
   });
@@ -85,7 +85,7 @@ TEST_CASE("generations that share keys answer as often as their bits say, in eve
   for (const Case& c : kCases) {
     for (const std::size_t generations : {2U, 3U, 8U}) {
       CAPTURE(to_string(c.layout), c.hashes, generations);
-      Ring ring(parameters_of(c, 20'011), generations);
+      JointRing ring(parameters_of(c, 20'011), generations);
       ring.fill(2000, 800);
       CHECK(std::abs(deviation_from(ring, fpr_from_bits(ring.generations()))) < kSigmas);
       // Planted: the product of independent generations.
@@ -98,7 +98,7 @@ TEST_CASE("p by the bits is the share of all probes that there are", "[filter][t
   // 700 positions, two hashes: all 700 x 700 pairs; in two slices, 350 x 350.
   const auto check = [](Layout layout, std::size_t generations) {
     CAPTURE(to_string(layout), generations);
-    Ring ring(parameters_of({layout, 2}, 700), generations);
+    JointRing ring(parameters_of({layout, 2}, 700), generations);
     ring.fill(60, 40);
     const bool slices = layout == Layout::kPartitioned;
     const std::uint64_t end = slices ? 350 : 700;
@@ -124,7 +124,7 @@ TEST_CASE("a sample of the lines is near the whole, and only the sample is read"
           "[filter][theory]") {
   for (const Case& c : kCases) {
     CAPTURE(to_string(c.layout), c.hashes);
-    Ring ring(parameters_of(c, 4'000'000), 2);
+    JointRing ring(parameters_of(c, 4'000'000), 2);
     ring.fill(250'000, 150'000);
     const double whole = fpr_from_bits(ring.generations());
     CHECK(fpr_from_bits(ring.generations(), 1U << 20U) == whole);
@@ -145,7 +145,7 @@ TEST_CASE("a sample of the lines is near the whole, and only the sample is read"
 TEST_CASE("dirty lines count as empty in what generations share", "[filter]") {
   for (const Case& c : kCases) {
     CAPTURE(to_string(c.layout), c.hashes);
-    Ring ring(parameters_of(c, 20'000), 2);
+    JointRing ring(parameters_of(c, 20'000), 2);
     ring.fill(1000, 500);
     ring[0].clear();
     const GenerationBits* const other = &ring[1];

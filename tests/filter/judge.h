@@ -23,6 +23,12 @@ inline constexpr std::array kLayouts{Layout::kClassic, Layout::kPartitioned, Lay
                                      Layout::kSplit};
 inline constexpr Seed kSeed{0x5eed, 0xf00d};
 
+inline double mean(const std::vector<double>& sample) {
+  double sum = 0;
+  for (const double x : sample) sum += x;
+  return sum / static_cast<double>(sample.size());
+}
+
 // Keys 0, 1, 2, ... of a stream, eight bytes each; streams do not share keys.
 class Key {
  public:

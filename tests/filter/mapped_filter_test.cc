@@ -24,7 +24,7 @@ using testing::Key;
 using testing::kSeed;
 using Access = MappedFilter::Access;
 
-FilterParameters parameters_of(Layout layout, std::uint64_t bits) {
+FilterParameters mapped_parameters(Layout layout, std::uint64_t bits) {
   return {.layout = layout, .bits = bits, .hashes = 8, .capacity = bits / 12, .seed = kSeed};
 }
 
@@ -39,7 +39,7 @@ MappedFilter opened(const std::string& path, Access access) {
   return std::move(*mapped);
 }
 
-std::string refusal(const std::string& path, Access access = Access::kRead) {
+std::string open_refusal(const std::string& path, Access access = Access::kRead) {
   const auto mapped = MappedFilter::open(path, access);
   return mapped ? "none" : mapped.error().message;
 }
@@ -52,10 +52,10 @@ TEST_CASE("a mapped filter of every layout is the filter that it was saved as", 
        {Layout::kClassic, Layout::kPartitioned, Layout::kBlocked, Layout::kSplit}) {
     CAPTURE(to_string(layout));
     const std::string path = directory / std::string(to_string(layout));
-    auto plain = BloomFilter::create(parameters_of(layout, 10'000));
+    auto plain = BloomFilter::create(mapped_parameters(layout, 10'000));
     REQUIRE(plain);
     {
-      auto mapped = MappedFilter::create(path, parameters_of(layout, 10'000));
+      auto mapped = MappedFilter::create(path, mapped_parameters(layout, 10'000));
       REQUIRE(mapped);
       for (std::uint32_t i = 0; i < 800; ++i) {
         REQUIRE(mapped->add(Key(0, i % 700).bytes()) == plain->add(Key(0, i % 700).bytes()));
@@ -82,7 +82,7 @@ TEST_CASE("a mapped filter of every layout is the filter that it was saved as", 
 TEST_CASE("a mapped filter meets theory, and goes on where it was left", "[filter][theory]") {
   const TemporaryDirectory directory;
   const std::string path = directory / "filter";
-  REQUIRE(MappedFilter::create(path, parameters_of(Layout::kSplit, 102'400))->sync());
+  REQUIRE(MappedFilter::create(path, mapped_parameters(Layout::kSplit, 102'400))->sync());
   std::uint32_t next = 0;
   for (const std::uint32_t keys : {4000U, 8000U, 16'000U}) {
     CAPTURE(keys);
@@ -104,7 +104,7 @@ TEST_CASE("a mapped filter meets theory, and goes on where it was left", "[filte
 TEST_CASE("one process writes a mapped filter, another sees it", "[filter]") {
   const TemporaryDirectory directory;
   const std::string path = directory / "filter";
-  auto writer = MappedFilter::create(path, parameters_of(Layout::kSplit, 10'240));
+  auto writer = MappedFilter::create(path, mapped_parameters(Layout::kSplit, 10'240));
   REQUIRE(writer);
   const MappedFilter reader = opened(path, Access::kRead);
   CHECK_FALSE(reader.filter().test("a key"));
@@ -112,13 +112,14 @@ TEST_CASE("one process writes a mapped filter, another sees it", "[filter]") {
   if (child == 0) {
     // The mapping is shared; only one process has it open for writing, by its lock.
     writer->add("a key");
-    std::_Exit(refusal(path, Access::kWrite) == path + " is open for writing elsewhere" ? 0 : 1);
+    std::_Exit(open_refusal(path, Access::kWrite) == path + " is open for writing elsewhere" ? 0
+                                                                                             : 1);
   }
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(status == 0);
   CHECK(reader.filter().test("a key"));
-  CHECK(refusal(path, Access::kWrite) == path + " is open for writing elsewhere");
+  CHECK(open_refusal(path, Access::kWrite) == path + " is open for writing elsewhere");
 }
 
 TEST_CASE("a file that was left half written is refused, also by whoever reads it whole",
@@ -126,16 +127,16 @@ TEST_CASE("a file that was left half written is refused, also by whoever reads i
   const TemporaryDirectory directory;
   const std::string path = directory / "filter";
   const std::string torn = directory / "torn";
-  auto writer = MappedFilter::create(path, parameters_of(Layout::kSplit, 10'240));
+  auto writer = MappedFilter::create(path, mapped_parameters(Layout::kSplit, 10'240));
   REQUIRE(writer);
   const auto left_behind = [&] {
     write(torn, read(path));
-    return refusal(torn) != "none" && refusal(torn, Access::kWrite) != "none" &&
+    return open_refusal(torn) != "none" && open_refusal(torn, Access::kWrite) != "none" &&
            !BloomFilter::load(read(torn));
   };
   // From its creation on, after each write, and not after what was written is all there.
   CHECK(left_behind());
-  CHECK(refusal(torn).find("it was being written") != std::string::npos);
+  CHECK(open_refusal(torn).find("it was being written") != std::string::npos);
   REQUIRE(writer->sync());
   CHECK_FALSE(left_behind());
   writer->add("a key");
@@ -151,32 +152,32 @@ TEST_CASE("a file that was left half written is refused, also by whoever reads i
 TEST_CASE("foreign files and headers that cannot be are refused on opening", "[filter]") {
   const TemporaryDirectory directory;
   const std::string path = directory / "filter";
-  CHECK(refusal(path).starts_with("cannot open " + path + ": "));
-  CHECK(refusal(directory.path()) != "none");
+  CHECK(open_refusal(path).starts_with("cannot open " + path + ": "));
+  CHECK(open_refusal(directory.path()) != "none");
   {
-    auto mapped = MappedFilter::create(path, parameters_of(Layout::kClassic, 500));
+    auto mapped = MappedFilter::create(path, mapped_parameters(Layout::kClassic, 500));
     REQUIRE(mapped);
     for (std::uint32_t i = 0; i < 30; ++i) mapped->add(Key(0, i).bytes());
     REQUIRE(mapped->sync());
   }
-  CHECK_FALSE(MappedFilter::create(path, parameters_of(Layout::kClassic, 500)));
-  CHECK(refusal(path) == "none");
+  CHECK_FALSE(MappedFilter::create(path, mapped_parameters(Layout::kClassic, 500)));
+  CHECK(open_refusal(path) == "none");
   const std::string good = read(path);
   const std::string other = directory / "other";
   for (std::size_t size = 0; size < good.size(); ++size) {
     write(other, good.substr(0, size));
-    REQUIRE(refusal(other).find("refused: ") != std::string::npos);
+    REQUIRE(open_refusal(other).find("refused: ") != std::string::npos);
   }
   write(other, good + '\0');
-  CHECK(refusal(other).find("bytes, expected ") != std::string::npos);
+  CHECK(open_refusal(other).find("bytes, expected ") != std::string::npos);
   for (const std::uint64_t bits :
        {std::uint64_t{0}, std::uint64_t{513}, kBitsMax, std::uint64_t{1} << 63U, UINT64_MAX}) {
     write(other, testing::with_number(good, testing::kBitsAt, bits));
-    CHECK(refusal(other).find("refused: ") != std::string::npos);
+    CHECK(open_refusal(other).find("refused: ") != std::string::npos);
   }
-  auto counting = CountingFilter::create(parameters_of(Layout::kClassic, 500));
+  auto counting = CountingFilter::create(mapped_parameters(Layout::kClassic, 500));
   write(other, counting->save());
-  CHECK(refusal(other).find("kind 4, expected 1") != std::string::npos);
+  CHECK(open_refusal(other).find("kind 4, expected 1") != std::string::npos);
   // Damage that opening does not check is found by verify(); likewise the flipped bit of a header
   // that remains one.
   for (const std::size_t at : {testing::kLinesAt, good.size() - 1, testing::kBitsAt + 16}) {
@@ -184,7 +185,7 @@ TEST_CASE("foreign files and headers that cannot be are refused on opening", "[f
     std::string damaged = good;
     damaged[at] = static_cast<char>(damaged[at] ^ 1);
     write(other, damaged);
-    CHECK(refusal(other) == "none");
+    CHECK(open_refusal(other) == "none");
     CHECK_FALSE(opened(other, Access::kRead).verify());
   }
   // With the checksum made right, bits beyond the end and a wrong count.
@@ -204,7 +205,7 @@ TEST_CASE("a mapped filter of many gigabytes is there at once, and takes what is
           "[filter]") {
   const TemporaryDirectory directory;
   const std::string path = directory / "large";
-  const FilterParameters large = parameters_of(Layout::kSplit, std::uint64_t{1} << 36U);
+  const FilterParameters large = mapped_parameters(Layout::kSplit, std::uint64_t{1} << 36U);
   auto mapped = MappedFilter::create(path, large);
   REQUIRE(mapped);
   CHECK(std::filesystem::file_size(path) == (std::uint64_t{1} << 33U) + 128 + 8);

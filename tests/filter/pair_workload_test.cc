@@ -15,15 +15,16 @@
 namespace encore::filter {
 namespace {
 
-constexpr Seed kSeed{0x5eed, 0xf00d};
-constexpr std::uint64_t kCapacity = 40'000;
-constexpr std::uint32_t kPopular = 5000;
-constexpr std::uint32_t kEvents = 1'200'000;
+using testing::kSeed;
+
+constexpr std::uint64_t kPairCapacity = 40'000;
+constexpr std::uint32_t kPopularBlocks = 5000;
+constexpr std::uint32_t kBlockEvents = 1'200'000;
 constexpr FilterParameters kParameters{.layout = Layout::kClassic,
                                        .hash = HashFamily::kXxh3,
                                        .bits = 400'000,
                                        .hashes = 7,
-                                       .capacity = kCapacity,
+                                       .capacity = kPairCapacity,
                                        .seed = kSeed};
 
 struct Tally {
@@ -55,12 +56,12 @@ struct Outcome {
 template <typename Pair>
 Outcome run(Pair& pair) {
   Outcome outcome;
-  const FprCurve curve(kParameters.shape(), kCapacity, Counting::kEffective);
-  const double full = curve.at(kCapacity);
+  const FprCurve curve(kParameters.shape(), kPairCapacity, Counting::kEffective);
+  const double full = curve.at(kPairCapacity);
   std::uint64_t random = 1;
   std::uint32_t one_offs = 0;
-  std::vector<bool> drawn(kPopular);
-  for (std::uint32_t event = 0; event < kEvents; ++event) {
+  std::vector<bool> drawn(kPopularBlocks);
+  for (std::uint32_t event = 0; event < kBlockEvents; ++event) {
     random = random * 6364136223846793005U + 1442695040888963407U;
     const auto draw = static_cast<std::uint32_t>(random >> 33U);
     const std::uint64_t fill = pair.insertions();
@@ -70,11 +71,11 @@ Outcome run(Pair& pair) {
       if (rotated) {
         const double p = 1 - (1 - curve.at(static_cast<double>(fill))) * (1 - full);
         outcome.one_off.add(positive, p);
-        outcome.by_fill[fill * 10 / kCapacity].add(positive, p);
+        outcome.by_fill[fill * 10 / kPairCapacity].add(positive, p);
       }
       continue;
     }
-    const std::uint32_t popular = (draw >> 2U) % kPopular;
+    const std::uint32_t popular = (draw >> 2U) % kPopularBlocks;
     const bool is_new = pair.test_and_set(testing::Key(2, popular).bytes()) == Seen::kNew;
     if (drawn[popular] && rotated) {
       ++outcome.popular_asked;
@@ -119,7 +120,7 @@ class UncountedRefresh {
     if (in_older) {
       return Seen::kOlder;
     }
-    if (++insertions_ == kCapacity) {
+    if (++insertions_ == kPairCapacity) {
       std::swap(current_, older_);
       current_ = BloomFilter::create(kParameters).value();
       insertions_ = 0;

@@ -20,14 +20,14 @@ namespace {
 using testing::Key;
 using testing::kSigmas;
 
-struct Case {
+struct RingCase {
   Layout layout;
   std::uint32_t hashes;
   std::uint64_t bits_per_key;
 };
 
-RotatingBloomFilter make(const Case& c, std::uint64_t capacity, std::uint32_t generations,
-                         bool refresh, Seed seed = {1, 2}) {
+RotatingBloomFilter make_ring(const RingCase& c, std::uint64_t capacity, std::uint32_t generations,
+                              bool refresh, Seed seed = {1, 2}) {
   return RotatingBloomFilter::create({.parameters = {.layout = c.layout,
                                                      .bits = capacity * c.bits_per_key,
                                                      .hashes = c.hashes,
@@ -41,12 +41,12 @@ RotatingBloomFilter make(const Case& c, std::uint64_t capacity, std::uint32_t ge
       .value();
 }
 
-Seen ask(RotatingBloomFilter& filter, std::uint32_t stream, std::uint32_t i) {
+Seen ask_key(RotatingBloomFilter& filter, std::uint32_t stream, std::uint32_t i) {
   const Key name(stream, i);
   return filter.test_and_set(identify(filter.options().identity_seed, name.bytes()), {});
 }
 
-constexpr std::uint32_t kSeeds = 20;
+constexpr std::uint32_t kRingSeeds = 20;
 
 // Tests of keys that were never there: what came of them, and what was said before.
 struct Sums {
@@ -59,7 +59,7 @@ struct Sums {
 };
 
 // Two in five requests are for one of 1500 popular keys, the others for a key of their own.
-Sums run(RotatingBloomFilter& filter, std::uint64_t seed) {
+Sums run_requests(RotatingBloomFilter& filter, std::uint64_t seed) {
   constexpr std::uint32_t kPopular = 1500;
   constexpr std::uint32_t kEvents = 40'000;
   Sums sums;
@@ -72,7 +72,7 @@ Sums run(RotatingBloomFilter& filter, std::uint64_t seed) {
     random = random * 6364136223846793005U + 1442695040888963407U;
     const auto draw = static_cast<std::uint32_t>(random >> 33U);
     if (draw % 5 < 2) {
-      ask(filter, 2, draw / 5 % kPopular);
+      ask_key(filter, 2, draw / 5 % kPopular);
       continue;
     }
     const bool rotated = rotations != filter.rotations();
@@ -85,7 +85,7 @@ Sums run(RotatingBloomFilter& filter, std::uint64_t seed) {
     sums.variance += p * (1 - p);
     sums.theory += filter.follow_theory();
     sums.product += 1 - (1 - reading.older) * (1 - current);
-    sums.positives += ask(filter, 1, event) != Seen::kNew ? 1 : 0;
+    sums.positives += ask_key(filter, 1, event) != Seen::kNew ? 1 : 0;
   }
   sums.tests = tests;
   return sums;
@@ -102,11 +102,11 @@ TEST_CASE("refreshed keys lower the pair's rate as the formula says", "[filter][
   for (const std::uint32_t hashes : {1U, 2U, 4U, 7U}) {
     const double k = hashes;
     CAPTURE(k);
-    RotatingBloomFilter filter = make({Layout::kClassic, hashes, 8}, 25'000, 2, true);
-    for (std::uint32_t i = 0; i < 20'000; ++i) ask(filter, 0, i);
+    RotatingBloomFilter filter = make_ring({Layout::kClassic, hashes, 8}, 25'000, 2, true);
+    for (std::uint32_t i = 0; i < 20'000; ++i) ask_key(filter, 0, i);
     filter.rotate({});
-    for (std::uint32_t i = 0; i < kRefreshed; ++i) ask(filter, 0, i);
-    for (std::uint32_t i = 0; i < kFresh; ++i) ask(filter, 1, i);
+    for (std::uint32_t i = 0; i < kRefreshed; ++i) ask_key(filter, 0, i);
+    for (std::uint32_t i = 0; i < kFresh; ++i) ask_key(filter, 1, i);
     const double m = 200'000;
     const double b_keys = kRefreshed + kFresh;
     const double a = -std::expm1(-k * kA / m);
@@ -122,15 +122,15 @@ TEST_CASE("refreshed keys lower the pair's rate as the formula says", "[filter][
 
 TEST_CASE("generations with the same keys answer as one of them, in every layout",
           "[filter][theory]") {
-  for (const Case& c :
-       {Case{Layout::kClassic, 2, 6}, Case{Layout::kPartitioned, 2, 6},
-        Case{Layout::kBlocked, 1, 6}, Case{Layout::kBlocked, 5, 6}, Case{Layout::kSplit, 8, 8}}) {
+  for (const RingCase& c : {RingCase{Layout::kClassic, 2, 6}, RingCase{Layout::kPartitioned, 2, 6},
+                            RingCase{Layout::kBlocked, 1, 6}, RingCase{Layout::kBlocked, 5, 6},
+                            RingCase{Layout::kSplit, 8, 8}}) {
     for (const std::uint32_t generations : {2U, 3U}) {
       CAPTURE(to_string(c.layout), c.hashes, generations);
-      RotatingBloomFilter filter = make(c, 30'000, generations, true);
+      RotatingBloomFilter filter = make_ring(c, 30'000, generations, true);
       for (std::uint32_t g = 0; g < generations; ++g) {
         if (g != 0) filter.rotate({});
-        for (std::uint32_t i = 0; i < 20'000; ++i) ask(filter, 0, i);
+        for (std::uint32_t i = 0; i < 20'000; ++i) ask_key(filter, 0, i);
       }
       const FilterShape shape = filter.options().parameters.shape();
       CHECK(filter.fpr_theory() == Approx(fpr(shape, 20'000)).epsilon(0.01));
@@ -144,11 +144,12 @@ TEST_CASE("with one hash theory is what the bits hold, whatever was asked for",
   for (const std::uint32_t generations : {2U, 3U, 8U}) {
     for (const bool refresh : {true, false}) {
       CAPTURE(generations, refresh);
-      RotatingBloomFilter filter = make({Layout::kClassic, 1, 8}, 4000, generations, refresh);
+      RotatingBloomFilter filter = make_ring({Layout::kClassic, 1, 8}, 4000, generations, refresh);
       std::uint64_t random = 7;
       for (std::uint32_t event = 0; event < 60'000; ++event) {
         random = random * 6364136223846793005U + 1442695040888963407U;
-        ask(filter, 0, static_cast<std::uint32_t>(random >> 33U) % (event % 3 == 0 ? 500 : 90'000));
+        ask_key(filter, 0,
+                static_cast<std::uint32_t>(random >> 33U) % (event % 3 == 0 ? 500 : 90'000));
         if (event % 7919 == 0 && event > 0) {
           CHECK(filter.fpr_theory() == Approx(filter.fpr_from_bits()).epsilon(1e-3));
         }
@@ -160,12 +161,12 @@ TEST_CASE("with one hash theory is what the bits hold, whatever was asked for",
 
 TEST_CASE("a ring of more than eight generations is no better than theory says",
           "[filter][theory]") {
-  RotatingBloomFilter filter = make({Layout::kClassic, 2, 6}, 1000, 12, true);
+  RotatingBloomFilter filter = make_ring({Layout::kClassic, 2, 6}, 1000, 12, true);
   std::uint64_t random = 7;
   for (std::uint32_t event = 0; event < 60'000; ++event) {
     random = random * 6364136223846793005U + 1442695040888963407U;
-    ask(filter, event % 2,
-        static_cast<std::uint32_t>(random >> 33U) % (event % 2 == 0 ? 300 : 99'999));
+    ask_key(filter, event % 2,
+            static_cast<std::uint32_t>(random >> 33U) % (event % 2 == 0 ? 300 : 99'999));
   }
   std::uint64_t positives = 0;
   for (std::uint32_t i = 0; i < 100'000; ++i) {
@@ -180,18 +181,18 @@ TEST_CASE(
     "refresh",
     "[filter][theory][plain]") {
   constexpr std::uint64_t kCapacity = 5120;
-  for (const Case& c :
-       {Case{Layout::kClassic, 1, 3}, Case{Layout::kClassic, 2, 3},
-        Case{Layout::kPartitioned, 1, 3}, Case{Layout::kPartitioned, 2, 3},
-        Case{Layout::kBlocked, 1, 3}, Case{Layout::kBlocked, 2, 3}, Case{Layout::kSplit, 8, 8}}) {
+  for (const RingCase& c : {RingCase{Layout::kClassic, 1, 3}, RingCase{Layout::kClassic, 2, 3},
+                            RingCase{Layout::kPartitioned, 1, 3},
+                            RingCase{Layout::kPartitioned, 2, 3}, RingCase{Layout::kBlocked, 1, 3},
+                            RingCase{Layout::kBlocked, 2, 3}, RingCase{Layout::kSplit, 8, 8}}) {
     for (const auto& [generations, refresh] : {std::tuple(2U, true), std::tuple(2U, false),
                                                std::tuple(4U, true), std::tuple(4U, false)}) {
       CAPTURE(to_string(c.layout), c.hashes, generations, refresh);
       Sums all;
       std::vector<double> from_theory;
-      for (std::uint32_t seed = 1; seed <= kSeeds; ++seed) {
-        RotatingBloomFilter filter = make(c, kCapacity, generations, refresh, {seed, 5});
-        const Sums sums = run(filter, seed);
+      for (std::uint32_t seed = 1; seed <= kRingSeeds; ++seed) {
+        RotatingBloomFilter filter = make_ring(c, kCapacity, generations, refresh, {seed, 5});
+        const Sums sums = run_requests(filter, seed);
         all.tests += sums.tests;
         all.positives += sums.positives;
         all.bits += sums.bits;

@@ -22,8 +22,8 @@ using testing::kSigmas;
 
 constexpr MonotonicTime kStart{1h};
 
-FilterParameters parameters_of(Layout layout, std::uint64_t capacity,
-                               HashFamily family = HashFamily::kXxh3) {
+FilterParameters ring_parameters(Layout layout, std::uint64_t capacity,
+                                 HashFamily family = HashFamily::kXxh3) {
   return {.layout = layout,
           .hash = family,
           .bits = capacity * 10,
@@ -54,7 +54,7 @@ bool holds(const RotatingBloomFilter& filter, std::string_view bytes) {
 
 TEST_CASE("a key is new, then in the current generation, then in the older one, then refreshed",
           "[filter]") {
-  RotatingBloomFilter filter = make(options_of(parameters_of(Layout::kSplit, 1000)));
+  RotatingBloomFilter filter = make(options_of(ring_parameters(Layout::kSplit, 1000)));
   CHECK(ask(filter, "a") == Seen::kNew);
   CHECK(ask(filter, "a") == Seen::kCurrent);
   filter.rotate(kStart);
@@ -71,7 +71,7 @@ TEST_CASE("a key is new, then in the current generation, then in the older one, 
 }
 
 TEST_CASE("without refresh an older key stays where it is and is forgotten with it", "[filter]") {
-  RotatingOptions options = options_of(parameters_of(Layout::kSplit, 1000));
+  RotatingOptions options = options_of(ring_parameters(Layout::kSplit, 1000));
   options.refresh = false;
   RotatingBloomFilter filter = make(options);
   ask(filter, "a");
@@ -84,7 +84,7 @@ TEST_CASE("without refresh an older key stays where it is and is forgotten with 
 }
 
 TEST_CASE("a generation rotates at its capacity, not one insertion earlier or later", "[filter]") {
-  RotatingBloomFilter filter = make(options_of(parameters_of(Layout::kClassic, 500)));
+  RotatingBloomFilter filter = make(options_of(ring_parameters(Layout::kClassic, 500)));
   std::uint32_t key = 0;
   const auto insert_one = [&] {
     while (ask(filter, Key(0, key++).bytes()) != Seen::kNew) {
@@ -101,7 +101,7 @@ TEST_CASE("a generation rotates at its capacity, not one insertion earlier or la
 }
 
 TEST_CASE("a generation rotates by time, once however long ago that was", "[filter]") {
-  RotatingOptions options = options_of(parameters_of(Layout::kSplit, 1000));
+  RotatingOptions options = options_of(ring_parameters(Layout::kSplit, 1000));
   options.rotate_after = 10s;
   RotatingBloomFilter filter = make(options);
   ask(filter, "a", kStart + 9s);
@@ -122,7 +122,7 @@ TEST_CASE("no key is forgotten within the guaranteed window, every layout and si
   for (const Layout layout : kLayouts) {
     for (const std::uint32_t generations : {2U, 3U, 8U}) {
       CAPTURE(to_string(layout), generations);
-      RotatingOptions options = options_of(parameters_of(layout, kCapacity));
+      RotatingOptions options = options_of(ring_parameters(layout, kCapacity));
       options.generations = generations;
       RotatingBloomFilter filter = make(options);
       const std::uint32_t window = kCapacity * (generations - 1);
@@ -152,7 +152,7 @@ TEST_CASE("across rotations every layout and hash meets theory, by the shadow on
                                     HashFamily::kMd5, HashFamily::kSha1, HashFamily::kSha512}) {
       CAPTURE(to_string(layout), to_string(family));
       const std::uint64_t capacity = 5000;
-      RotatingBloomFilter filter = make(options_of(parameters_of(layout, capacity, family)));
+      RotatingBloomFilter filter = make(options_of(ring_parameters(layout, capacity, family)));
       constexpr std::uint32_t kKeys = 40'000;
       for (std::uint32_t i = 0; i < kKeys; ++i) {
         ask(filter, Key(0, i).bytes());
@@ -174,7 +174,7 @@ TEST_CASE("across rotations every layout and hash meets theory, by the shadow on
 }
 
 TEST_CASE("the pair's rate follows the fill of the current generation", "[filter][theory][plain]") {
-  const FilterParameters parameters = parameters_of(Layout::kSplit, 20'000);
+  const FilterParameters parameters = ring_parameters(Layout::kSplit, 20'000);
   RotatingOptions options = options_of(parameters);
   options.shadow_one_in = 0;
   RotatingBloomFilter filter = make(options);
@@ -199,7 +199,7 @@ TEST_CASE("the pair's rate follows the fill of the current generation", "[filter
 
 TEST_CASE("planted defect: bits taken from either generation fail the check that the pair passes",
           "[filter][theory]") {
-  const FilterParameters parameters = parameters_of(Layout::kClassic, 10'000);
+  const FilterParameters parameters = ring_parameters(Layout::kClassic, 10'000);
   const auto lines = LineMemory::create(2 * GenerationBits::lines_for(parameters));
   REQUIRE(lines);
   GenerationBits a(parameters, lines->words(), 2);
@@ -233,7 +233,7 @@ TEST_CASE("planted defect: bits taken from either generation fail the check that
 TEST_CASE("a ring rotates without a pause: an emptied generation is zeroed in steps", "[filter]") {
   for (const Layout layout : kLayouts) {
     CAPTURE(to_string(layout));
-    const FilterParameters parameters = checked(parameters_of(layout, 2000)).value();
+    const FilterParameters parameters = checked(ring_parameters(layout, 2000)).value();
     const auto memory = LineMemory::create(GenerationBits::lines_for(parameters));
     REQUIRE(memory);
     GenerationBits bits(parameters, memory->words(), 1);
@@ -279,7 +279,7 @@ TEST_CASE("a batch decides as single calls do, rotations and the shadow's sample
          {std::tuple(2U, 1U, true), std::tuple(2U, 0U, true), std::tuple(2U, 16U, true),
           std::tuple(2U, 16U, false), std::tuple(4U, 16U, true)}) {
       CAPTURE(to_string(layout), generations, shadow_one_in, refresh);
-      RotatingOptions options = options_of(parameters_of(layout, 300));
+      RotatingOptions options = options_of(ring_parameters(layout, 300));
       options.generations = generations;
       options.shadow_one_in = shadow_one_in;
       options.refresh = refresh;
@@ -314,11 +314,11 @@ TEST_CASE("a batch decides as single calls do, rotations and the shadow's sample
 
 TEST_CASE("new parameters forget nothing: the current generation becomes the older one",
           "[filter]") {
-  RotatingBloomFilter filter = make(options_of(parameters_of(Layout::kSplit, 2000)));
+  RotatingBloomFilter filter = make(options_of(ring_parameters(Layout::kSplit, 2000)));
   for (std::uint32_t i = 0; i < 1000; ++i) {
     ask(filter, Key(0, i).bytes());
   }
-  FilterParameters next = parameters_of(Layout::kClassic, 3000, HashFamily::kSiphash);
+  FilterParameters next = ring_parameters(Layout::kClassic, 3000, HashFamily::kSiphash);
   next.seed = {11, 12};
   REQUIRE(filter.reconfigure(next, kStart));
   CHECK(filter.options().parameters == next);
@@ -348,7 +348,7 @@ TEST_CASE("new parameters forget nothing: the current generation becomes the old
 }
 
 TEST_CASE("the shadow keeps quiet while it does not know every generation", "[filter]") {
-  RotatingBloomFilter filter = make(options_of(parameters_of(Layout::kSplit, 1000)));
+  RotatingBloomFilter filter = make(options_of(ring_parameters(Layout::kSplit, 1000)));
   ask(filter, "old");
   auto loaded = RotatingBloomFilter::load(filter.save(kStart), {.shadow_one_in = 1}, kStart);
   REQUIRE(loaded);
@@ -384,7 +384,7 @@ TEST_CASE("a shadow's memory is bounded whatever it is told", "[filter]") {
 }
 
 TEST_CASE("options outside their limits are refused", "[filter]") {
-  RotatingOptions options = options_of(parameters_of(Layout::kSplit, 1000));
+  RotatingOptions options = options_of(ring_parameters(Layout::kSplit, 1000));
   const auto refused = [&](auto change) {
     RotatingOptions changed = options;
     change(changed);

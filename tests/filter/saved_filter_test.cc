@@ -18,23 +18,23 @@ using testing::Key;
 using testing::kSeed;
 using testing::resealed;
 
-constexpr MonotonicTime kStart{1h};
+constexpr MonotonicTime kSaveTime{1h};
 
 RotatingBloomFilter filled_ring() {
   RotatingOptions options;
   options.parameters = {.layout = Layout::kSplit, .bits = 10'240, .capacity = 900, .seed = kSeed};
   options.identity_seed = kSeed;
   options.rotate_after = 100s;
-  auto filter = RotatingBloomFilter::create(options, kStart);
+  auto filter = RotatingBloomFilter::create(options, kSaveTime);
   REQUIRE(filter);
   for (std::uint32_t i = 0; i < 1300; ++i) {
-    filter->test_and_set(identify(kSeed, Key(0, i).bytes()), kStart);
+    filter->test_and_set(identify(kSeed, Key(0, i).bytes()), kSaveTime);
   }
   return std::move(*filter);
 }
 
 bool loads(std::string_view bytes) {
-  return RotatingBloomFilter::load(bytes, {}, kStart).has_value();
+  return RotatingBloomFilter::load(bytes, {}, kSaveTime).has_value();
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ bool loads(std::string_view bytes) {
 TEST_CASE("more insertions than set bits are no filter's", "[filter]") {
   const RotatingBloomFilter filter = filled_ring();
   const auto current = filter.statistics().generations.front();
-  std::string bytes = filter.save(kStart);
+  std::string bytes = filter.save(kSaveTime);
   std::array<std::uint64_t, 2> counts = {current.insertions, current.set_bits};
   const std::string_view as_saved(reinterpret_cast<const char*>(counts.data()), sizeof counts);
   const std::size_t at = bytes.find(as_saved);
@@ -73,11 +73,11 @@ TEST_CASE("what many filters make together is saved, and loads", "[filter]") {
 
 TEST_CASE("a rotating filter comes back with every key, count and age", "[filter]") {
   RotatingBloomFilter filter = filled_ring();
-  const std::string bytes = filter.save(kStart + 30s);
+  const std::string bytes = filter.save(kSaveTime + 30s);
   auto loaded =
-      RotatingBloomFilter::load(bytes, {.refresh = false, .rotate_after = 100s}, kStart + 500s);
+      RotatingBloomFilter::load(bytes, {.refresh = false, .rotate_after = 100s}, kSaveTime + 500s);
   REQUIRE(loaded);
-  CHECK(loaded->save(kStart + 500s) == bytes);
+  CHECK(loaded->save(kSaveTime + 500s) == bytes);
   const RotatingStatistics before = filter.statistics();
   const RotatingStatistics after = loaded->statistics();
   REQUIRE(after.generations.size() == before.generations.size());
@@ -97,9 +97,9 @@ TEST_CASE("a rotating filter comes back with every key, count and age", "[filter
     REQUIRE(loaded->find(key) == filter.find(key));
   }
   // 30 of its 100 seconds had passed.
-  loaded->rotate_if_due(kStart + 569s);
+  loaded->rotate_if_due(kSaveTime + 569s);
   CHECK(loaded->statistics().rotations == before.rotations);
-  loaded->rotate_if_due(kStart + 570s);
+  loaded->rotate_if_due(kSaveTime + 570s);
   CHECK(loaded->statistics().rotations == before.rotations + 1);
 }
 
@@ -112,18 +112,18 @@ TEST_CASE("what was refreshed is saved, and read from the bits where it was not"
         .layout = Layout::kClassic, .bits = 20'000, .hashes = 2, .capacity = 3000, .seed = kSeed};
     options.identity_seed = kSeed;
     options.generations = generations;
-    auto filter = RotatingBloomFilter::create(options, kStart);
+    auto filter = RotatingBloomFilter::create(options, kSaveTime);
     REQUIRE(filter);
     for (const std::uint32_t round : {0U, 1U}) {
       for (std::uint32_t i = 0; i < 2000 + 1000 * round; ++i) {
-        filter->test_and_set(identify(kSeed, Key(0, i).bytes()), kStart);
+        filter->test_and_set(identify(kSeed, Key(0, i).bytes()), kSaveTime);
       }
-      if (round == 0) filter->rotate(kStart);
+      if (round == 0) filter->rotate(kSaveTime);
     }
     // Generations that were independent would answer a fifth more often.
     CHECK(filter->fpr_theory() == Approx(filter->fpr_from_bits()).epsilon(0.03));
-    std::string bytes = filter->save(kStart);
-    const auto loaded = RotatingBloomFilter::load(bytes, {}, kStart);
+    std::string bytes = filter->save(kSaveTime);
+    const auto loaded = RotatingBloomFilter::load(bytes, {}, kSaveTime);
     REQUIRE(loaded);
     CHECK(loaded->fpr_theory() == filter->fpr_theory());
 
@@ -139,7 +139,7 @@ TEST_CASE("what was refreshed is saved, and read from the bits where it was not"
     bytes.erase(bytes.size() - 8 - positions, positions);
     CHECK_FALSE(loads(resealed(bytes)));
     bytes[kVersionAt] = 1;
-    const auto older = RotatingBloomFilter::load(resealed(bytes), {}, kStart);
+    const auto older = RotatingBloomFilter::load(resealed(bytes), {}, kSaveTime);
     REQUIRE(older);
     CHECK(older->fpr_theory() == Approx(filter->fpr_from_bits()).epsilon(1e-6));
     bytes[kVersionAt] = 3;
@@ -155,11 +155,11 @@ TEST_CASE("generations of different makes come back, and rotate on", "[filter]")
                               .hashes = 5,
                               .capacity = 900,
                               .seed = {1, 2}},
-                             kStart));
+                             kSaveTime));
   for (std::uint32_t i = 2000; i < 2200; ++i) {
-    filter.test_and_set(identify(kSeed, Key(0, i).bytes()), kStart);
+    filter.test_and_set(identify(kSeed, Key(0, i).bytes()), kSaveTime);
   }
-  auto loaded = RotatingBloomFilter::load(filter.save(kStart), {}, kStart);
+  auto loaded = RotatingBloomFilter::load(filter.save(kSaveTime), {}, kSaveTime);
   REQUIRE(loaded);
   for (int rotation = 0; rotation < 4; ++rotation) {
     for (std::uint32_t i = 0; i < 2200; ++i) {
@@ -167,8 +167,8 @@ TEST_CASE("generations of different makes come back, and rotate on", "[filter]")
       const HashedKey key = identify(kSeed, name.bytes());
       REQUIRE(loaded->find(key) == filter.find(key));
     }
-    loaded->rotate(kStart);
-    filter.rotate(kStart);
+    loaded->rotate(kSaveTime);
+    filter.rotate(kSaveTime);
   }
 }
 
@@ -188,12 +188,12 @@ TEST_CASE("a single filter comes back", "[filter]") {
     CHECK(loaded->set_bits() == filter->set_bits());
     CHECK(loaded->save() == filter->save());
     CHECK_FALSE(loads(filter->save()));
-    CHECK_FALSE(BloomFilter::load(filled_ring().save(kStart)));
+    CHECK_FALSE(BloomFilter::load(filled_ring().save(kSaveTime)));
   }
 }
 
 TEST_CASE("a saved filter that is cut short anywhere is refused", "[filter]") {
-  const std::string bytes = filled_ring().save(kStart);
+  const std::string bytes = filled_ring().save(kSaveTime);
   for (std::size_t size = 0; size < bytes.size(); size += size < 300 ? 1 : 97) {
     REQUIRE_FALSE(loads(std::string_view(bytes).substr(0, size)));
     if (size >= 8) {
@@ -204,12 +204,12 @@ TEST_CASE("a saved filter that is cut short anywhere is refused", "[filter]") {
 }
 
 TEST_CASE("a flipped bit anywhere is refused with a reason", "[filter]") {
-  const std::string bytes = filled_ring().save(kStart);
+  const std::string bytes = filled_ring().save(kSaveTime);
   for (std::size_t at = 0; at < bytes.size(); at += at < 300 ? 1 : 31) {
     for (const unsigned bit : {0U, 3U, 7U}) {
       std::string damaged = bytes;
       damaged[at] = static_cast<char>(static_cast<unsigned char>(damaged[at]) ^ (1U << bit));
-      const auto refused = RotatingBloomFilter::load(damaged, {}, kStart);
+      const auto refused = RotatingBloomFilter::load(damaged, {}, kSaveTime);
       REQUIRE_FALSE(refused);
       REQUIRE(refused.error().message.starts_with("saved filter refused: "));
     }
@@ -221,9 +221,9 @@ TEST_CASE("a ring by a hash that lists indices is refused, a single filter is no
       {.parameters =
            {.layout = Layout::kClassic, .bits = 1000, .hashes = 3, .capacity = 9, .seed = {}},
        .identity_seed = {}},
-      kStart);
+      kSaveTime);
   REQUIRE(filter);
-  std::string bytes = filter->save(kStart);
+  std::string bytes = filter->save(kSaveTime);
   REQUIRE(loads(bytes));
   constexpr std::size_t kHashAt = 72 + 1;
   for (const std::size_t generation : {0U, 1U}) {
@@ -236,7 +236,7 @@ TEST_CASE("a ring by a hash that lists indices is refused, a single filter is no
 }
 
 TEST_CASE("a well-sealed header that asks for too much memory is refused", "[filter]") {
-  std::string bytes = filled_ring().save(kStart);
+  std::string bytes = filled_ring().save(kSaveTime);
   // The number of bits of the first generation: behind the header of 72 bytes, and eight more.
   constexpr std::size_t kBitsAt = 72 + 8;
   for (const std::uint64_t bits :
@@ -246,9 +246,9 @@ TEST_CASE("a well-sealed header that asks for too much memory is refused", "[fil
     CAPTURE(bits);
     CHECK_FALSE(loads(resealed(bytes)));
   }
-  const std::string good = filled_ring().save(kStart);
-  CHECK(RotatingBloomFilter::load(good, {.bits_max = 10'240}, kStart));
-  CHECK_FALSE(RotatingBloomFilter::load(good, {.bits_max = 10'239}, kStart));
+  const std::string good = filled_ring().save(kSaveTime);
+  CHECK(RotatingBloomFilter::load(good, {.bits_max = 10'240}, kSaveTime));
+  CHECK_FALSE(RotatingBloomFilter::load(good, {.bits_max = 10'239}, kSaveTime));
 }
 
 }  // namespace encore::filter

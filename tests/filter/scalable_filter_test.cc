@@ -31,7 +31,7 @@ ScalableOptions growable(Layout layout, std::uint64_t capacity, double fpr) {
   return options;
 }
 
-ScalableFilter make(const ScalableOptions& options) {
+ScalableFilter make_scalable(const ScalableOptions& options) {
   auto filter = ScalableFilter::create(options);
   REQUIRE(filter);
   return std::move(*filter);
@@ -63,7 +63,7 @@ Judged judge(const ScalableOptions& options, double stated, std::uint64_t insert
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     ScalableOptions seeded = options;
     seeded.seed = {seed, ~seed};
-    ScalableFilter filter = make(seeded);
+    ScalableFilter filter = make_scalable(seeded);
     std::uint32_t next = 0;
     fill(filter, next, insertions);
     rates.push_back(filter.fpr_from_bits());
@@ -77,9 +77,9 @@ Judged judge(const ScalableOptions& options, double stated, std::uint64_t insert
 }
 
 // The behaviour of a list of filters by the rule as it is written.
-class Model {
+class ScalableModel {
  public:
-  explicit Model(const ScalableOptions& options) : options_(options) { grow(); }
+  explicit ScalableModel(const ScalableOptions& options) : options_(options) { grow(); }
   void add(std::string_view key) {
     const Hash128 hash = hash_key(options_.hash, options_.seed, key);
     for (std::uint32_t i = 0; i < slices_.size(); ++i) {
@@ -111,7 +111,7 @@ TEST_CASE("a scalable and a growable filter of every layout meet theory at every
     for (const bool equal : {false, true}) {
       const ScalableOptions options =
           equal ? growable(layout, 2000, 0.01) : options_of(layout, 500, 0.05);
-      ScalableFilter filter = make(options);
+      ScalableFilter filter = make_scalable(options);
       std::uint32_t next = 0;
       for (const std::uint64_t insertions : {250U, 500U, 1000U, 4000U, 16'000U}) {
         CAPTURE(to_string(layout), equal, insertions);
@@ -210,7 +210,7 @@ TEST_CASE("planted defect: equal slices by one hash answer more often than their
 
 TEST_CASE("planted defect: keys that go past the capacity of their slice", "[filter][theory]") {
   const ScalableOptions good = options_of(Layout::kClassic, 1000, 0.02);
-  ScalableFilter filter = make(good);
+  ScalableFilter filter = make_scalable(good);
   std::uint32_t next = 0;
   fill(filter, next, 3000);
   CHECK(std::abs(deviation_of(filter, forecast(good, 3000).fpr)) < kSigmas);
@@ -261,8 +261,8 @@ TEST_CASE("a growing filter does what the rule says, in random histories", "[fil
         CAPTURE(to_string(layout), equal, seed);
         const ScalableOptions options =
             equal ? growable(layout, 100, 0.1) : options_of(layout, 50, 0.3);
-        ScalableFilter filter = make(options);
-        Model model(options);
+        ScalableFilter filter = make_scalable(options);
+        ScalableModel model(options);
         std::mt19937 random(seed);
         std::set<std::uint32_t> added;
         for (int step = 0; step < 3000; ++step) {
@@ -290,7 +290,7 @@ TEST_CASE("a growing filter answers in batches as it does one by one", "[filter]
   for (const HashFamily family : {HashFamily::kXxh3, HashFamily::kMurmur3}) {
     ScalableOptions options = options_of(Layout::kClassic, 100, 0.3);
     options.hash = family;
-    ScalableFilter filter = make(options);
+    ScalableFilter filter = make_scalable(options);
     std::uint32_t next = 0;
     fill(filter, next, 2000);
     std::vector<Key> storage;
@@ -315,8 +315,8 @@ TEST_CASE("a growing filter answers in batches as it does one by one", "[filter]
 
 TEST_CASE("growing filters of one rule are united slice by slice, others refused", "[filter]") {
   const ScalableOptions options = options_of(Layout::kClassic, 100, 0.05);
-  ScalableFilter a = make(options);
-  ScalableFilter b = make(options);
+  ScalableFilter a = make_scalable(options);
+  ScalableFilter b = make_scalable(options);
   for (std::uint32_t i = 0; i < 250; ++i) a.add(Key(0, i).bytes());
   for (std::uint32_t i = 0; i < 2000; ++i) b.add(Key(1, i).bytes());
   REQUIRE(a.slices().size() == 2);
@@ -334,7 +334,7 @@ TEST_CASE("growing filters of one rule are united slice by slice, others refused
     other.tightening += change == 2 ? 0.1 : 0;
     other.fpr /= change == 3 ? 2 : 1;
     other.capacity += change == 4 ? 1 : 0;
-    const auto refused = a.merge(make(other));
+    const auto refused = a.merge(make_scalable(other));
     REQUIRE_FALSE(refused);
     CHECK(refused.error().message.find("cannot be merged") != std::string::npos);
   }
@@ -343,8 +343,8 @@ TEST_CASE("growing filters of one rule are united slice by slice, others refused
 TEST_CASE("planted defect: an AND slice by slice loses what both have, and is refused",
           "[filter]") {
   const ScalableOptions options = options_of(Layout::kClassic, 100, 0.05);
-  ScalableFilter early = make(options);
-  ScalableFilter late = make(options);
+  ScalableFilter early = make_scalable(options);
+  ScalableFilter late = make_scalable(options);
   early.add("a key");
   for (std::uint32_t i = 0; i < 200; ++i) late.add(Key(1, i).bytes());
   late.add("a key");
@@ -360,7 +360,7 @@ TEST_CASE("planted defect: an AND slice by slice loses what both have, and is re
 
 TEST_CASE("where no slice can be added the last one is overfull, and keys are not lost",
           "[filter]") {
-  ScalableFilter filter = make(growable(Layout::kClassic, 1, 0.001));
+  ScalableFilter filter = make_scalable(growable(Layout::kClassic, 1, 0.001));
   std::uint32_t next = 0;
   fill(filter, next, kSlicesMax);
   CHECK_FALSE(filter.overfull());
@@ -402,7 +402,7 @@ TEST_CASE("a saved growing filter comes back and grows on, and hostile bytes are
           "[filter]") {
   for (const Layout layout : kLayouts) {
     CAPTURE(to_string(layout));
-    ScalableFilter filter = make(options_of(layout, 100, 0.05));
+    ScalableFilter filter = make_scalable(options_of(layout, 100, 0.05));
     std::uint32_t next = 0;
     fill(filter, next, 950);
     auto loaded = ScalableFilter::load(filter.save());
@@ -415,7 +415,7 @@ TEST_CASE("a saved growing filter comes back and grows on, and hostile bytes are
     CHECK(loaded->save() == filter.save());
     CHECK_FALSE(BloomFilter::load(filter.save()));
   }
-  ScalableFilter small = make(options_of(Layout::kClassic, 10, 0.1));
+  ScalableFilter small = make_scalable(options_of(Layout::kClassic, 10, 0.1));
   std::uint32_t next = 0;
   fill(small, next, 25);
   const std::string good = small.save();

@@ -16,17 +16,18 @@ namespace {
 
 using testing::Key;
 using testing::kSigmas;
+using testing::mean;
 
-constexpr std::uint64_t kCapacity = 2048;
+constexpr std::uint64_t kScannedCapacity = 2048;
 constexpr std::uint32_t kScanner = 1;
 constexpr std::uint32_t kOthers = 2;
-constexpr std::uint32_t kProbes = 100'000;
+constexpr std::uint32_t kScanProbes = 100'000;
 
 FilterParameters parameters(std::uint64_t secret) {
   return {.layout = Layout::kSplit,
-          .bits = kCapacity * 16,
+          .bits = kScannedCapacity * 16,
           .hashes = kSplitHashes,
-          .capacity = kCapacity,
+          .capacity = kScannedCapacity,
           .seed = {secret, ~secret}};
 }
 
@@ -48,7 +49,7 @@ struct Scanned {
     return filter.test(identify(filter.options().identity_seed, name.bytes()));
   }
   std::uint64_t insertions() const {
-    return filter.rotations() * kCapacity + filter.current_insertions();
+    return filter.rotations() * kScannedCapacity + filter.current_insertions();
   }
   void scan(std::uint64_t more) {
     const std::uint64_t end = insertions() + more;
@@ -60,7 +61,7 @@ struct Scanned {
 
 Ring ring_of(std::uint32_t generations) {
   return {.shape = parameters(0).shape(),
-          .capacity = kCapacity,
+          .capacity = kScannedCapacity,
           .generations = generations,
           .counting = Counting::kEffective};
 }
@@ -72,7 +73,8 @@ std::vector<double> forgotten(std::uint32_t generations, std::uint64_t scanned) 
   std::vector<double> shares;
   for (std::uint32_t start = 0; start < kStarts; ++start) {
     Scanned memory(start, generations, true);
-    memory.scan(generations * kCapacity + (2 * start + 1) * kCapacity / (2 * kStarts));
+    memory.scan(generations * kScannedCapacity +
+                (2 * start + 1) * kScannedCapacity / (2 * kStarts));
     for (std::uint32_t i = 0; i < kKeys; ++i) memory.ask(kOthers, i);
     memory.scan(scanned - kKeys);
     double gone = 0;
@@ -82,12 +84,6 @@ std::vector<double> forgotten(std::uint32_t generations, std::uint64_t scanned) 
   return shares;
 }
 
-double mean(const std::vector<double>& sample) {
-  double sum = 0;
-  for (const double x : sample) sum += x;
-  return sum / static_cast<double>(sample.size());
-}
-
 // How often one of a few popular keys is new again, each asked for once in `every` insertions of a
 // scan of twenty generations.
 std::uint32_t popular_lost(bool refresh, std::uint64_t every) {
@@ -95,7 +91,7 @@ std::uint32_t popular_lost(bool refresh, std::uint64_t every) {
   Scanned memory(3, 2, refresh);
   for (std::uint32_t i = 0; i < kPopular; ++i) memory.ask(kOthers, i);
   std::uint32_t lost = 0;
-  while (memory.insertions() < 20 * kCapacity) {
+  while (memory.insertions() < 20 * kScannedCapacity) {
     memory.scan(every - kPopular);
     for (std::uint32_t i = 0; i < kPopular; ++i) {
       lost += memory.ask(kOthers, i) == Seen::kNew ? 1U : 0U;
@@ -108,8 +104,8 @@ template <typename Knows>
 double rate(Knows knows) {
   constexpr std::uint32_t kVictims = 9;
   std::uint32_t passed = 0;
-  for (std::uint32_t i = 0; i < kProbes; ++i) passed += knows(kVictims, i) ? 1U : 0U;
-  return static_cast<double>(passed) / kProbes;
+  for (std::uint32_t i = 0; i < kScanProbes; ++i) passed += knows(kVictims, i) ? 1U : 0U;
+  return static_cast<double>(passed) / kScanProbes;
 }
 
 }  // namespace
@@ -118,12 +114,12 @@ TEST_CASE("a scan pushes out what is remembered as the capacity says, no sooner"
           "[filter][theory][adversary]") {
   for (const std::uint32_t generations : {2U, 4U}) {
     const Ring ring = ring_of(generations);
-    const std::uint64_t window = (generations - 1) * kCapacity;
+    const std::uint64_t window = (generations - 1) * kScannedCapacity;
     // Up to the guaranteed window nothing is forgotten, whatever the URLs are.
     CHECK(mean(forgotten(generations, window / 2)) == 0);
     CHECK(mean(forgotten(generations, window)) == 0);
     for (const double quarter : {1.0, 2.0, 3.0, 4.0}) {
-      const double distance = static_cast<double>(window) + quarter / 4 * kCapacity;
+      const double distance = static_cast<double>(window) + quarter / 4 * kScannedCapacity;
       const std::vector<double> shares =
           forgotten(generations, static_cast<std::uint64_t>(distance));
       const double theory = forgotten_share(ring, distance);
@@ -135,10 +131,10 @@ TEST_CASE("a scan pushes out what is remembered as the capacity says, no sooner"
 }
 
 TEST_CASE("what comes again within the window survives any scan", "[filter][theory][adversary]") {
-  CHECK(popular_lost(true, kCapacity) == 0);
+  CHECK(popular_lost(true, kScannedCapacity) == 0);
   // Without refresh it does not; nor does what comes too late.
-  CHECK(popular_lost(false, kCapacity) > 100);
-  CHECK(popular_lost(true, 2 * kCapacity + kCapacity / 2) > 100);
+  CHECK(popular_lost(false, kScannedCapacity) > 100);
+  CHECK(popular_lost(true, 2 * kScannedCapacity + kScannedCapacity / 2) > 100);
 }
 
 TEST_CASE("a scan of any length leaves the rate below the worst of a cycle",
@@ -148,11 +144,11 @@ TEST_CASE("a scan of any length leaves the rate below the worst of a cycle",
   std::vector<double> standing;
   for (std::uint64_t secret = 0; secret < 10; ++secret) {
     Scanned memory(secret, 2, true);
-    memory.scan(10 * kCapacity - 1);
+    memory.scan(10 * kScannedCapacity - 1);
     rotating.push_back(rate([&](std::uint32_t s, std::uint32_t i) { return memory.knows(s, i); }));
     // Planted defect: it takes what comes for ever.
     BloomFilter filter = BloomFilter::create(parameters(secret)).value();
-    for (std::uint32_t i = 0; i < 10 * kCapacity; ++i) filter.add(Key(kScanner, i).bytes());
+    for (std::uint32_t i = 0; i < 10 * kScannedCapacity; ++i) filter.add(Key(kScanner, i).bytes());
     standing.push_back(
         rate([&](std::uint32_t s, std::uint32_t i) { return filter.test(Key(s, i).bytes()); }));
   }

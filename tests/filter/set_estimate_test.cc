@@ -13,12 +13,10 @@ namespace encore::filter {
 namespace {
 
 using testing::Key;
+using testing::kLayouts;
 using testing::kSigmas;
 
-constexpr std::array kLayouts{Layout::kClassic, Layout::kPartitioned, Layout::kBlocked,
-                              Layout::kSplit};
-
-FilterParameters parameters_of(Layout layout, Seed seed) {
+FilterParameters estimate_parameters(Layout layout, Seed seed) {
   return {.layout = layout,
           .bits = 20'480,
           .hashes = layout == Layout::kSplit ? 8U : 7U,
@@ -47,7 +45,7 @@ TEST_CASE("the number of keys comes back from the bits that are to be expected",
           "[filter][theory]") {
   for (const Layout layout : kLayouts) {
     CAPTURE(to_string(layout));
-    const FilterShape shape = parameters_of(layout, {}).shape();
+    const FilterShape shape = estimate_parameters(layout, {}).shape();
     for (const double keys : {1.0, 100.0, 2000.0, 8000.0}) {
       CHECK(keys_from_bits(shape, expected_set_bits(shape, keys)) == Approx(keys).epsilon(1e-3));
     }
@@ -65,14 +63,14 @@ TEST_CASE("the standard error of an estimate is what it differs by, over 128 see
       CAPTURE(to_string(layout), keys);
       double squares = 0;
       for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-        const FilterParameters parameters = parameters_of(layout, {seed, seed});
+        const FilterParameters parameters = estimate_parameters(layout, {seed, seed});
         const BloomFilter filter = filled(parameters, 0, keys);
         const double off =
             keys_from_bits(parameters.shape(), static_cast<double>(filter.set_bits())) - keys;
         squares += off * off;
       }
       const double ratio =
-          std::sqrt(squares / kSeeds) / keys_error(parameters_of(layout, {}).shape(), keys);
+          std::sqrt(squares / kSeeds) / keys_error(estimate_parameters(layout, {}).shape(), keys);
       // 4.5 sigma of a standard deviation that comes from so many.
       const double bound = 4.5 / std::sqrt(2.0 * kSeeds);
       CHECK(std::abs(ratio - 1) < bound);
@@ -84,7 +82,7 @@ TEST_CASE("keys of a union and of an intersection come from the bits, within wha
           "[filter]") {
   for (const Layout layout : kLayouts) {
     CAPTURE(to_string(layout));
-    const FilterParameters parameters = parameters_of(layout, {});
+    const FilterParameters parameters = estimate_parameters(layout, {});
     BloomFilter twice = filled(parameters, 0, 500);
     const std::uint64_t keys = twice.insertions();
     REQUIRE(twice.merge(filled(parameters, 0, 500)));
@@ -106,7 +104,7 @@ TEST_CASE("the sizes of two sets, of their union and intersection, over 32 seeds
       CAPTURE(to_string(layout), common);
       std::array<std::vector<double>, 4> sizes;
       for (std::uint64_t seed = 0; seed < 32; ++seed) {
-        const FilterParameters parameters = parameters_of(layout, {seed, ~seed});
+        const FilterParameters parameters = estimate_parameters(layout, {seed, ~seed});
         const BloomFilter a = filled(parameters, 0, 1500);
         const BloomFilter b = filled(parameters, 1500 - common, 2700);
         const auto sets = estimate(a, b);
@@ -130,7 +128,7 @@ TEST_CASE("the OR and the AND of two filters answer as their bits say, at severa
   for (const Layout layout : kLayouts) {
     for (const std::uint32_t keys : {700U, 1400U, 2800U}) {
       CAPTURE(to_string(layout), keys);
-      const FilterParameters parameters = parameters_of(layout, {keys, 1});
+      const FilterParameters parameters = estimate_parameters(layout, {keys, 1});
       const BloomFilter a = filled(parameters, 0, keys);
       const BloomFilter b = filled(parameters, keys / 2, keys + keys / 2);
       const auto sets = estimate(a, b);
@@ -157,7 +155,7 @@ TEST_CASE("the OR and the AND of two filters answer as their bits say, at severa
 
 TEST_CASE("two filters that are half full make one that is three quarters full",
           "[filter][theory]") {
-  FilterParameters parameters = parameters_of(Layout::kClassic, {1, 2});
+  FilterParameters parameters = estimate_parameters(Layout::kClassic, {1, 2});
   parameters.bits = 200'000;
   const auto half = static_cast<std::uint32_t>(half_full_capacity(parameters.shape()));
   BloomFilter a = filled(parameters, 0, half);
@@ -170,7 +168,7 @@ TEST_CASE("two filters that are half full make one that is three quarters full",
 }
 
 TEST_CASE("planted defect: a union of unlike seeds loses keys and is refused", "[filter][theory]") {
-  const FilterParameters parameters = parameters_of(Layout::kClassic, {1, 2});
+  const FilterParameters parameters = estimate_parameters(Layout::kClassic, {1, 2});
   FilterParameters other = parameters;
   other.seed = {3, 4};
   BloomFilter a = filled(parameters, 0, 1000);
@@ -200,7 +198,7 @@ TEST_CASE("planted defect: a union of unlike seeds loses keys and is refused", "
 }
 
 TEST_CASE("an intersection is saved and loads", "[filter]") {
-  const FilterParameters parameters = parameters_of(Layout::kClassic, {1, 2});
+  const FilterParameters parameters = estimate_parameters(Layout::kClassic, {1, 2});
   BloomFilter a = filled(parameters, 0, 1500);
   REQUIRE(a.intersect(filled(parameters, 1400, 3000)));
   const auto loaded = BloomFilter::load(a.save());

@@ -110,7 +110,7 @@ class Nghttp2Client {
 };
 
 // Carries bytes both ways, in pieces of random sizes, until nothing moves.
-void carry(Nghttp2Client& client, test::Peer& peer, std::mt19937_64& random) {
+void carry_in_pieces(Nghttp2Client& client, test::Peer& peer, std::mt19937_64& random) {
   std::string up;
   for (bool moves = true; moves;) {
     up += client.send();
@@ -148,7 +148,7 @@ TEST_CASE("a client of nghttp2's is served, on many streams at once", "[h2][nght
       const std::int32_t id = client.request(fields, content);
       uploads[id] = content;
     }
-    carry(client, peer, random);
+    carry_in_pieces(client, peer, random);
     REQUIRE(peer.seen.size() == 50);
     std::map<StreamId, TextSource> sources;
     std::map<StreamId, std::string> texts;
@@ -167,7 +167,7 @@ TEST_CASE("a client of nghttp2's is served, on many streams at once", "[h2][nght
           id % 4 == 1 ? ServerSession::Framing::kLength : ServerSession::Framing::kOpen, &source,
           &trailers);
     }
-    carry(client, peer, random);
+    carry_in_pieces(client, peer, random);
     CAPTURE(seed, peer.why());
     CHECK_FALSE(peer.end);
     CHECK(peer.session.stream_count() == 0);

@@ -42,12 +42,12 @@ config::Listen listen_with(const std::function<void(config::Listen&)>& change) {
   return listen;
 }
 
-constexpr std::string_view kGet = "GET /a/../b?q HTTP/1.1\nHost: H.example:8080\n";
+constexpr std::string_view kGetWithDots = "GET /a/../b?q HTTP/1.1\nHost: H.example:8080\n";
 
 }  // namespace
 
 TEST_CASE("lists see the request as its origin will get it", "[intake][access]") {
-  const auto refused = [](const auto& change, std::string_view lines = kGet) {
+  const auto refused = [](const auto& change, std::string_view lines = kGetWithDots) {
     return std::string(Asked(listen_with(change), lines).check().refused_by_lists());
   };
   CHECK(refused([](auto& listen) { listen.deny_paths = {"/b"}; }) == "path-not-allowed");
@@ -62,16 +62,17 @@ TEST_CASE("lists see the request as its origin will get it", "[intake][access]")
 }
 
 TEST_CASE("the connection stays for clients that may come", "[intake][access]") {
-  const Asked named(listen_with([](auto& listen) { listen.deny_hosts = {"*"}; }), kGet);
+  const Asked named(listen_with([](auto& listen) { listen.deny_hosts = {"*"}; }), kGetWithDots);
   const auto refusal = named.check().refuse_by_lists();
   REQUIRE(refusal);
   CHECK(refusal->status == 403);
   CHECK(refusal->outcome == Outcome::kDenied);
   CHECK(refusal->further == Refusal::Further::kMayStay);
   const Asked stranger(listen_with([](auto& listen) { listen.allow_clients = {"10.0.0.0/8"}; }),
-                       kGet);
+                       kGetWithDots);
   CHECK(stranger.check().refuse_by_lists()->further == Refusal::Further::kEnds);
-  const Asked allowed(listen_with([](auto& listen) { listen.deny_hosts = {"other"}; }), kGet);
+  const Asked allowed(listen_with([](auto& listen) { listen.deny_hosts = {"other"}; }),
+                      kGetWithDots);
   CHECK_FALSE(allowed.check().refuse_by_lists());
 }
 
@@ -82,7 +83,7 @@ TEST_CASE("clients that ask by http are sent to https", "[intake][access]") {
       listen.redirect_https_port = port;
     });
   };
-  Asked asked(by_https(443), kGet);
+  Asked asked(by_https(443), kGetWithDots);
   const auto refusal = asked.check().redirect();
   REQUIRE(refusal);
   CHECK(refusal->status == 301);
@@ -96,8 +97,9 @@ TEST_CASE("clients that ask by http are sent to https", "[intake][access]") {
   const Asked other(by_https(8443), "POST / HTTP/1.1\nHost: [2001:DB8::1]\nContent-Length: 0\n");
   CHECK(other.check().redirect()->status == 308);
   CHECK(other.check().redirect()->fields == "Location: https://[2001:db8::1]:8443/\r\n");
-  CHECK_FALSE(
-      Asked(listen_with([](auto& listen) { listen.via = false; }), kGet).check().redirect());
+  CHECK_FALSE(Asked(listen_with([](auto& listen) { listen.via = false; }), kGetWithDots)
+                  .check()
+                  .redirect());
 }
 
 TEST_CASE("a request that comes too often waits for its turn", "[intake][access]") {
@@ -106,12 +108,12 @@ TEST_CASE("a request that comes too often waits for its turn", "[intake][access]
   limit.rate = 1;
   limit.burst = 1;
   const auto rates = std::make_shared<const RateLimits>(std::vector{limit});
-  const Asked asked(listen_with([](auto&) {}), kGet, rates);
+  const Asked asked(listen_with([](auto&) {}), kGetWithDots, rates);
   const MonotonicTime start{seconds(100)};
   CHECK(asked.check().take_turn(start).count() == 0);
   CHECK(asked.check().take_turn(start) == seconds(1));
   CHECK(asked.check().take_turn(start + seconds(1)).count() == 0);
-  const Asked free(listen_with([](auto& listen) { listen.via = false; }), kGet);
+  const Asked free(listen_with([](auto& listen) { listen.via = false; }), kGetWithDots);
   CHECK(free.check().take_turn(start).count() == 0);
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using Header = ClientIdentity::Header;
 
-net::Address address(const char* ip) { return net::Address::parse_ip(ip, 1).value(); }
+net::Address client_ip(const char* ip) { return net::Address::parse_ip(ip, 1).value(); }
 
 std::unique_ptr<const ListenerPolicy> policy_with(std::vector<config::CidrText> trusted,
                                                   bool proxy_protocol = true) {
@@ -22,7 +22,7 @@ std::unique_ptr<const ListenerPolicy> policy_with(std::vector<config::CidrText> 
 }
 
 struct Identity {
-  explicit Identity(const char* peer = "10.0.0.1") : identity(address(peer), [] {}) {}
+  explicit Identity(const char* peer = "10.0.0.1") : identity(client_ip(peer), [] {}) {}
   // Returns the client's address.
   std::string identify(const ListenerPolicy* policy, std::string_view forwarded_for = {},
                        bool secure = false) {

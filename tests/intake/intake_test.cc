@@ -16,7 +16,7 @@ using config::Mode;
 constexpr std::string_view kGet = "GET /a HTTP/1.1\nHost: h\n";
 
 // The hash of "secret".
-constexpr std::string_view kUsers =
+constexpr std::string_view kUserAnn =
     "ann:$2y$04$o7a32LtrLk7cLYVa2tWvvuNuGjv5ZEqlqmcmgXtp43nGtcdDlIgTm\n";
 
 }  // namespace
@@ -53,7 +53,7 @@ TEST_CASE("what no route or listener takes is refused", "[intake]") {
 
 TEST_CASE("a listener's lists, limits and logins are passed in this order", "[intake]") {
   const TemporaryDirectory directory;
-  write_text(directory / "users", std::string(kUsers));
+  write_text(directory / "users", std::string(kUserAnn));
   IntakeWorld world([&](config::Config& config) {
     config.listen[0].deny_paths = {"/no*"};
     config.listen[0].users_file = directory / "users";

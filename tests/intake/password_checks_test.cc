@@ -20,7 +20,7 @@ Login login(const std::string& secret) {
 }
 
 // Result of one check.
-class Outcome {
+class CheckResult {
  public:
   PasswordChecks::Done taker() {
     return [this](LoginVerdict verdict) {
@@ -44,7 +44,7 @@ class Outcome {
 };
 
 bool is_right(PasswordChecks& checks, const std::string& secret, bool known = true) {
-  Outcome outcome;
+  CheckResult outcome;
   REQUIRE(checks.check({.client = "a",
                         .login = login(secret),
                         .hash = kQuick,
@@ -58,9 +58,9 @@ bool is_right(PasswordChecks& checks, const std::string& secret, bool known = tr
 TEST_CASE("who comes with a login that is looked at waits for that", "[client][passwords]") {
   PasswordChecks checks;
   const net::Digest id = checks.id_of(login("wrong"), kSlow);
-  Outcome first;
-  Outcome second;
-  Outcome third;
+  CheckResult first;
+  CheckResult second;
+  CheckResult third;
   CHECK_FALSE(checks.join("a", id, second.taker()));
   REQUIRE(checks.check({.client = "a",
                         .login = login("wrong"),
@@ -166,7 +166,7 @@ TEST_CASE("clients have their turns, however many of one wait", "[client][passwo
   PasswordChecks checks;
   Held held(checks);
   std::string order;  // as the one thread that is let go runs them
-  Outcome last;
+  CheckResult last;
   const auto check = [&](const std::string& client, PasswordChecks::Done done) {
     const bool taken = checks.check({.client = client,
                                      .login = login("x"),

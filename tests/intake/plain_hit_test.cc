@@ -10,7 +10,7 @@
 namespace encore::server {
 namespace {
 
-constexpr std::string_view kGet = "GET /a HTTP/1.1\nHost: h\n";
+constexpr std::string_view kGetHit = "GET /a HTTP/1.1\nHost: h\n";
 
 std::string written(const IntakeWorld& world, HitForm form = HitForm::kIdentity) {
   const HitLines lines(*world.runtime, world.view, form);
@@ -26,7 +26,7 @@ std::string written(const IntakeWorld& world, HitForm form = HitForm::kIdentity)
 
 TEST_CASE("a hit says its age, its way and what the cache did", "[intake][hit]") {
   IntakeWorld world;
-  (void)world.take<Intake::Start>(kGet);
+  (void)world.take<Intake::Start>(kGetHit);
   const std::string via = world.runtime->via_field_11;
   CHECK(written(world) == "Age: 0\r\n" + via + "Cache-Status: encore; hit; ttl=60\r\n");
   CHECK(written(world, HitForm::kVaries) == "Age: 0\r\n" + via +
@@ -39,7 +39,7 @@ TEST_CASE("a listener may keep its words back", "[intake][hit]") {
     config.listen[0].via = false;
     config.listen[0].cache_status = false;
   });
-  (void)world.take<Intake::Start>(kGet);
+  (void)world.take<Intake::Start>(kGetHit);
   CHECK(written(world) == "Age: 0\r\n");
 }
 
@@ -50,9 +50,9 @@ TEST_CASE("a hit has the fields of its rule and its id", "[intake][hit]") {
     config.rule[0].response_add = {"X-By: rule"};
     config.log.request_id = config::RequestIds::kRespond;
   });
-  (void)world.take<Intake::Start>(kGet);
+  (void)world.take<Intake::Start>(kGetHit);
   world.put();
-  (void)world.take<Intake::Hit>(kGet);
+  (void)world.take<Intake::Hit>(kGetHit);
   CHECK(written(world).ends_with(
       "\r\nX-By: rule\r\nX-Request-Id: " + std::string(world.view.request_id) + "\r\n"));
   CHECK(world.view.request_id.size() == 32);
@@ -60,7 +60,7 @@ TEST_CASE("a hit has the fields of its rule and its id", "[intake][hit]") {
 
 TEST_CASE("the record of a hit is made of its view", "[intake][hit]") {
   IntakeWorld world;
-  (void)world.take<Intake::Start>(kGet);
+  (void)world.take<Intake::Start>(kGetHit);
   RequestRecord record = record_of(world.view, {.status = 200, .sent_bytes = 30, .body_bytes = 10},
                                    world.listener, world.identity->client());
   CHECK(record.outcome == Outcome::kHit);
@@ -76,9 +76,9 @@ TEST_CASE("the record of a hit is made of its view", "[intake][hit]") {
 
 TEST_CASE("a stored response is a plain hit for as long as it is fresh", "[intake][hit]") {
   IntakeWorld world;
-  (void)world.take<Intake::Start>(kGet);
+  (void)world.take<Intake::Start>(kGetHit);
   world.put();
-  (void)world.take<Intake::Hit>(kGet);
+  (void)world.take<Intake::Hit>(kGetHit);
   CacheView found = world.found;
   const MonotonicTime now = world.loop->now();
   CHECK(is_plain_hit(world.view, found, *world.runtime, now));

@@ -31,8 +31,8 @@ void add_extension(X509* certificate, X509* issuer, int id, const char* value) {
 }
 
 // `issuer` null: signed by itself. `names` null: an authority.
-Certificate make(EVP_PKEY* key, EVP_PKEY* signer, X509* issuer, const char* name, long until,
-                 const char* names = nullptr, long from = -10 * kDay) {
+Certificate make_certificate(EVP_PKEY* key, EVP_PKEY* signer, X509* issuer, const char* name,
+                             long until, const char* names = nullptr, long from = -10 * kDay) {
   static long serial = 1;
   Certificate certificate(X509_new(), &X509_free);
   X509* x = certificate.get();
@@ -80,7 +80,7 @@ constexpr const char* kNames = "DNS:origin.test,DNS:*.wild.test,IP:127.0.0.1,IP:
 // The signing authority.
 struct TestCertificates::Authority {
   Key key{EVP_EC_gen("P-256"), &EVP_PKEY_free};
-  Certificate certificate = net::make(key.get(), key.get(), nullptr, "Encore test CA", kDay);
+  Certificate certificate = make_certificate(key.get(), key.get(), nullptr, "Encore test CA", kDay);
 };
 
 TestCertificates::TestCertificates() : authority_(std::make_unique<Authority>()) {
@@ -91,8 +91,8 @@ TestCertificates::TestCertificates() : authority_(std::make_unique<Authority>())
   X509* const ca = authority_->certificate.get();
   const Key key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
   save(ca_file(), ca);
-  save(certificate_file(), net::make(key.get(), signer, ca, "leaf", kDay, kNames).get());
-  save(expired_file(), net::make(key.get(), signer, ca, "old", -kDay, kNames).get());
+  save(certificate_file(), make_certificate(key.get(), signer, ca, "leaf", kDay, kNames).get());
+  save(expired_file(), make_certificate(key.get(), signer, ca, "old", -kDay, kNames).get());
   save_key(key_file(), key.get());
 }
 
@@ -101,12 +101,17 @@ TestCertificates::~TestCertificates() { std::filesystem::remove_all(directory_);
 TestCertificates::Pair TestCertificates::make(const Wanted& wanted) const {
   const std::string base = directory_ + "/made-" + std::to_string(++made_);
   const Key key(wanted.rsa ? EVP_RSA_gen(2048) : EVP_EC_gen("P-256"), &EVP_PKEY_free);
-  const Certificate made = net::make(
+  const Certificate made = make_certificate(
       key.get(), authority_->key.get(), authority_->certificate.get(), wanted.subject.c_str(),
       wanted.until_days * kDay, wanted.names.c_str(), wanted.from_days * kDay);
   save(base + ".pem", made.get());
   save_key(base + ".key", key.get());
   return {base + ".pem", base + ".key"};
+}
+
+const TestCertificates& certificates() {
+  static const TestCertificates made;
+  return made;
 }
 
 }  // namespace encore::net

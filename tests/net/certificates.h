@@ -42,4 +42,7 @@ class TestCertificates {
   std::string directory_;
 };
 
+// Those of the whole program.
+const TestCertificates& certificates();
+
 }  // namespace encore::net

@@ -24,8 +24,8 @@ class Mortal final : public DeferredDeletable {
   std::string& deaths_;
 };
 
-struct Fixture {
-  Fixture() {
+struct DeleterFixture {
+  DeleterFixture() {
     auto made = Loop::create();
     REQUIRE(made.has_value());
     loop = std::move(*made);
@@ -44,7 +44,7 @@ struct Fixture {
 
 TEST_CASE("what is retired lives until the end of the turn, and dies in the order of retiring",
           "[net][retired]") {
-  Fixture fixture;
+  DeleterFixture fixture;
   fixture.turn([&] {
     fixture.retired->add(std::make_unique<Mortal>("a", fixture.deaths));
     fixture.retired->add(std::make_unique<Mortal>("b", fixture.deaths));
@@ -54,7 +54,7 @@ TEST_CASE("what is retired lives until the end of the turn, and dies in the orde
 }
 
 TEST_CASE("what dies may retire others, which die with it", "[net][retired]") {
-  Fixture fixture;
+  DeleterFixture fixture;
   fixture.turn([&] {
     auto parent = std::make_unique<Mortal>("a", fixture.deaths);
     parent->retired = fixture.retired.get();
@@ -65,7 +65,7 @@ TEST_CASE("what dies may retire others, which die with it", "[net][retired]") {
 }
 
 TEST_CASE("who ends retires at once what would wait for a turn", "[net][retired]") {
-  Fixture fixture;
+  DeleterFixture fixture;
   fixture.retired->add(std::make_unique<Mortal>("a", fixture.deaths));
   fixture.retired->drop();
   CHECK(fixture.deaths == "a.");

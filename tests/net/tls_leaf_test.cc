@@ -18,14 +18,14 @@ template <typename T, auto kFree>
 struct Freed {
   void operator()(T* it) const { kFree(it); }
 };
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, &EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Freed<X509, &X509_free>>;
-using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX, &SSL_CTX_free>>;
-using Ssl = std::unique_ptr<SSL, Freed<SSL, &SSL_free>>;
+using LeafKey = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, &EVP_PKEY_free>>;
+using LeafCertificate = std::unique_ptr<X509, Freed<X509, &X509_free>>;
+using ClientContext = std::unique_ptr<SSL_CTX, Freed<SSL_CTX, &SSL_CTX_free>>;
+using ClientSsl = std::unique_ptr<SSL, Freed<SSL, &SSL_free>>;
 
 // A certificate for this name, of this key, signed by itself.
 std::string certificate_for(const std::string& name, EVP_PKEY* key) {
-  const Certificate made(X509_new());
+  const LeafCertificate made(X509_new());
   ASN1_INTEGER_set(X509_get_serialNumber(made.get()), 1);
   X509_gmtime_adj(X509_getm_notBefore(made.get()), -60);
   X509_gmtime_adj(X509_getm_notAfter(made.get()), 3600);
@@ -52,9 +52,9 @@ std::shared_ptr<const TlsServer> server_for(EVP_PKEY& key) {
 // The name that a client is shown; empty: the handshake failed. A client that verifies refuses it.
 std::string shown(TlsSession& session, int verify = SSL_VERIFY_NONE) {
   SocketPair pair;
-  const Context context(SSL_CTX_new(TLS_client_method()));
+  const ClientContext context(SSL_CTX_new(TLS_client_method()));
   SSL_CTX_set_verify(context.get(), verify, nullptr);
-  const Ssl client(SSL_new(context.get()));
+  const ClientSsl client(SSL_new(context.get()));
   SSL_set_fd(client.get(), pair.far.get());
   SSL_set_connect_state(client.get());
   SSL_set_tlsext_host_name(client.get(), "said.test");
@@ -77,7 +77,7 @@ std::string shown(TlsSession& session, int verify = SSL_VERIFY_NONE) {
 }  // namespace
 
 TEST_CASE("a session shows the certificate that it is made with", "[net][tls]") {
-  const Key key(EVP_EC_gen("P-256"));
+  const LeafKey key(EVP_EC_gen("P-256"));
   const auto server = server_for(*key);
   for (const std::string name : {"a.test", "b.test", "a.test"}) {
     const auto session = server->session_showing(certificate_for(name, key.get()));
@@ -87,8 +87,8 @@ TEST_CASE("a session shows the certificate that it is made with", "[net][tls]") 
 }
 
 TEST_CASE("a session shows no certificate of another key, and nothing that is none", "[net][tls]") {
-  const Key key(EVP_EC_gen("P-256"));
-  const Key other(EVP_EC_gen("P-256"));
+  const LeafKey key(EVP_EC_gen("P-256"));
+  const LeafKey other(EVP_EC_gen("P-256"));
   const auto server = server_for(*key);
   const std::string good = certificate_for("a.test", key.get());
   CHECK(server->session_showing(certificate_for("a.test", other.get())) == nullptr);
@@ -102,7 +102,7 @@ TEST_CASE("a session shows no certificate of another key, and nothing that is no
 }
 
 TEST_CASE("a session knows that its client has refused what it was shown", "[net][tls]") {
-  const Key key(EVP_EC_gen("P-256"));
+  const LeafKey key(EVP_EC_gen("P-256"));
   const auto server = server_for(*key);
   const auto session = server->session_showing(certificate_for("a.test", key.get()));
   REQUIRE(session != nullptr);

@@ -20,11 +20,6 @@ namespace fs = std::filesystem;
 using Server = std::shared_ptr<const TlsServer>;
 using server::TemporaryDirectory;
 
-const TestCertificates& certificates() {
-  static const TestCertificates made;
-  return made;
-}
-
 // A server of pairs in a directory, each `NAME.pem` and `NAME.key`.
 class Files {
  public:

@@ -24,11 +24,6 @@ using Context = std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)>;
 using Ssl = std::unique_ptr<SSL, decltype(&SSL_free)>;
 using Session = std::unique_ptr<SSL_SESSION, decltype(&SSL_SESSION_free)>;
 
-const TestCertificates& certificates() {
-  static const TestCertificates made;
-  return made;
-}
-
 std::shared_ptr<TlsTickets> tickets() {
   auto made = TlsTickets::create(monotonic_now());
   REQUIRE(made.has_value());

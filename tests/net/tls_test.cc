@@ -21,11 +21,6 @@ namespace {
 
 using ConnectResult = std::expected<std::unique_ptr<Stream>, ConnectFailure>;
 
-const TestCertificates& certificates() {
-  static const TestCertificates made;
-  return made;
-}
-
 TlsContext trusting() {
   auto context = TlsContext::client({.ca_file = certificates().ca_file()});
   REQUIRE(context.has_value());

@@ -45,8 +45,8 @@ struct Writer : DeferredNode {
   std::uint64_t written = 0;
 };
 
-struct Fixture {
-  explicit Fixture(std::size_t count) {
+struct SharesFixture {
+  explicit SharesFixture(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       writers.push_back(std::make_unique<Writer>(shares, order, static_cast<char>('a' + i % 26)));
     }
@@ -80,7 +80,7 @@ TEST_CASE("the share of each becomes smaller when many wait, between two bounds"
 }
 
 TEST_CASE("whoever waits in vain in one turn goes first in the next", "[net][shares]") {
-  Fixture f(6);
+  SharesFixture f(6);
   f.turn();
   // The first event finds nobody that waits; then all wait, until the turn is used up.
   CHECK(std::string(f.order.begin(), f.order.end()) == "aabcde");
@@ -94,7 +94,7 @@ TEST_CASE("whoever waits in vain in one turn goes first in the next", "[net][sha
 TEST_CASE("after each turn all have written the same but for two shares, however many they are",
           "[net][shares]") {
   const auto count = GENERATE(std::size_t{2}, std::size_t{16}, std::size_t{64}, std::size_t{256});
-  Fixture f(count);
+  SharesFixture f(count);
   for (int turn = 0; turn < 200; ++turn) {
     f.turn();
     REQUIRE(f.spread() <= 2 * TurnShares::kShareMax);
@@ -108,7 +108,7 @@ TEST_CASE("those whose sockets are full before they have their share take turns,
   const auto count = GENERATE(std::size_t{2}, std::size_t{24}, std::size_t{64}, std::size_t{256});
   const auto room = GENERATE(std::size_t{16} << 10, std::size_t{100} << 10, std::size_t{256} << 10);
   CAPTURE(count, room);
-  Fixture f(count);
+  SharesFixture f(count);
   for (const auto& writer : f.writers) writer->room = room;
   // Small responses to others, which take no turns, are counted in between.
   DeferredNode other;
@@ -120,7 +120,7 @@ TEST_CASE("those whose sockets are full before they have their share take turns,
 }
 
 TEST_CASE("a newcomer stands behind all that wait", "[net][shares]") {
-  Fixture f(8);
+  SharesFixture f(8);
   f.turn();
   const std::size_t waited = f.shares.waiting();
   REQUIRE(waited == 8);
@@ -137,7 +137,7 @@ TEST_CASE("a newcomer stands behind all that wait", "[net][shares]") {
 
 TEST_CASE("a turn ends after its bytes, and under TLS after fewer of them", "[net][shares]") {
   const bool tls = GENERATE(false, true);
-  Fixture f(64);
+  SharesFixture f(64);
   for (const auto& writer : f.writers) writer->cost = tls ? TurnShares::kTlsCost : 1;
   f.turn();
   std::uint64_t before = 0;
@@ -152,7 +152,7 @@ TEST_CASE("a turn ends after its bytes, and under TLS after fewer of them", "[ne
 
 TEST_CASE("those that wait have a part of each turn, whatever the others move in it",
           "[net][shares]") {
-  Fixture f(3);
+  SharesFixture f(3);
   f.turn();
   f.order.clear();
   f.shares.begin_turn();

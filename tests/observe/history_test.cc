@@ -14,9 +14,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t kStart = 1'800'000'000'000;  // a whole minute
+constexpr std::int64_t kStartMilliseconds = 1'800'000'000'000;  // a whole minute
 
-Snapshot counted(std::uint64_t hits, std::uint64_t bytes = 0) {
+Snapshot counted_hits(std::uint64_t hits, std::uint64_t bytes = 0) {
   Snapshot snapshot;
   snapshot.requests[static_cast<std::size_t>(Outcome::kHit)] = hits;
   snapshot.bytes_to_clients = bytes;
@@ -29,12 +29,12 @@ Json read(const History& history, std::int64_t since = 0) {
 
 TEST_CASE("a row has what was counted since the one before", "[observe][history]") {
   History history;
-  history.note(counted(5, 1000), kStart);
+  history.note(counted_hits(5, 1000), kStartMilliseconds);
   CHECK(read(history)["seconds"]["end"].empty());
-  history.note(counted(12, 1500), kStart + 1000);
-  history.note(counted(12, 1500), kStart + 2500);
+  history.note(counted_hits(12, 1500), kStartMilliseconds + 1000);
+  history.note(counted_hits(12, 1500), kStartMilliseconds + 2500);
   const Json rows = read(history)["seconds"];
-  CHECK(rows["end"] == Json({kStart + 1000, kStart + 2500}));
+  CHECK(rows["end"] == Json({kStartMilliseconds + 1000, kStartMilliseconds + 2500}));
   CHECK(rows["span"] == Json({1000, 1500}));
   CHECK(rows["values"]["requests:hit"] == Json({7, 0}));
   CHECK(rows["values"]["bytes_to_clients"] == Json({500, 0}));
@@ -44,9 +44,10 @@ TEST_CASE("a row has what was counted since the one before", "[observe][history]
 TEST_CASE("only what is new is told", "[observe][history]") {
   History history;
   for (int i = 0; i <= 10; ++i)
-    history.note(counted(static_cast<std::uint64_t>(i)), kStart + i * 1000);
-  CHECK(read(history, kStart + 8000)["seconds"]["end"] == Json({kStart + 9000, kStart + 10000}));
-  CHECK(read(history, kStart + 10000)["seconds"]["end"].empty());
+    history.note(counted_hits(static_cast<std::uint64_t>(i)), kStartMilliseconds + i * 1000);
+  CHECK(read(history, kStartMilliseconds + 8000)["seconds"]["end"] ==
+        Json({kStartMilliseconds + 9000, kStartMilliseconds + 10000}));
+  CHECK(read(history, kStartMilliseconds + 10000)["seconds"]["end"].empty());
   CHECK(read(history, std::numeric_limits<std::int64_t>::max())["seconds"]["end"].empty());
   CHECK(read(history, std::numeric_limits<std::int64_t>::min())["seconds"]["end"].size() == 10);
 }
@@ -57,13 +58,14 @@ TEST_CASE("a day and more takes the memory of its first second", "[observe][hist
   CHECK(memory < 2'000'000);
   std::uint64_t hits = 0;
   constexpr std::int64_t kDays = 26 * 3600;
-  for (std::int64_t i = 0; i <= kDays; ++i) history.note(counted(hits += 3), kStart + i * 1000);
+  for (std::int64_t i = 0; i <= kDays; ++i)
+    history.note(counted_hits(hits += 3), kStartMilliseconds + i * 1000);
   CHECK(history.memory_bytes() == memory);
   const Json all = read(history);
   CHECK(all["seconds"]["end"].size() == History::kSeconds);
   CHECK(all["minutes"]["end"].size() == History::kMinutes);
-  CHECK(all["seconds"]["end"].front() == kStart + (kDays - 3599) * 1000);
-  CHECK(all["seconds"]["end"].back() == kStart + kDays * 1000);
+  CHECK(all["seconds"]["end"].front() == kStartMilliseconds + (kDays - 3599) * 1000);
+  CHECK(all["seconds"]["end"].back() == kStartMilliseconds + kDays * 1000);
   for (const char* const rows : {"seconds", "minutes"}) {
     CAPTURE(rows);
     const Json& ends = all[rows]["end"];
@@ -78,15 +80,15 @@ TEST_CASE("a gauge is what it was at the end, and a quantile that of its own tim
           "[observe][history]") {
   History history;
   Snapshot snapshot;
-  history.note(snapshot, kStart);
+  history.note(snapshot, kStartMilliseconds);
   snapshot.connections_open = 7;
   snapshot.latency[0].buckets[20] = 99;
   snapshot.latency[0].buckets[60] = 1;
-  history.note(snapshot, kStart + 1000);
+  history.note(snapshot, kStartMilliseconds + 1000);
   snapshot.connections_open = 3;
   snapshot.latency[0].buckets[40] = 10;
-  history.note(snapshot, kStart + 2000);
-  history.note(snapshot, kStart + 3000);
+  history.note(snapshot, kStartMilliseconds + 2000);
+  history.note(snapshot, kStartMilliseconds + 3000);
   const Json values = read(history)["seconds"]["values"];
   CHECK(values["connections_open"] == Json({7, 3, 3}));
   CHECK(values["hit_p50"][0].get<double>() == Approx(latency_bucket_bound(20)));
@@ -98,20 +100,20 @@ TEST_CASE("a gauge is what it was at the end, and a quantile that of its own tim
 
 TEST_CASE("a clock that stands still or goes back makes no row", "[observe][history]") {
   History history;
-  history.note(counted(1), kStart);
-  history.note(counted(2), kStart);
-  history.note(counted(3), kStart - 5000);
+  history.note(counted_hits(1), kStartMilliseconds);
+  history.note(counted_hits(2), kStartMilliseconds);
+  history.note(counted_hits(3), kStartMilliseconds - 5000);
   CHECK(read(history)["seconds"]["end"].empty());
-  history.note(counted(4), kStart + 1000);
+  history.note(counted_hits(4), kStartMilliseconds + 1000);
   CHECK(read(history)["seconds"]["values"]["requests:hit"] == Json({3}));
 }
 
 TEST_CASE("who sleeps through a minute has a longer one", "[observe][history]") {
   History history;
-  history.note(counted(0), kStart);
-  history.note(counted(10), kStart + 200'000);
+  history.note(counted_hits(0), kStartMilliseconds);
+  history.note(counted_hits(10), kStartMilliseconds + 200'000);
   const Json rows = read(history)["minutes"];
-  CHECK(rows["end"] == Json({kStart + 200'000}));
+  CHECK(rows["end"] == Json({kStartMilliseconds + 200'000}));
   CHECK(rows["span"] == Json({200'000}));
   CHECK(rows["values"]["requests:hit"] == Json({10}));
 }

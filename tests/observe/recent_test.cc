@@ -13,7 +13,7 @@
 namespace encore::server {
 namespace {
 
-WallTime at(int seconds) { return WallTime(std::chrono::seconds(seconds)); }
+WallTime at_second(int seconds) { return WallTime(std::chrono::seconds(seconds)); }
 
 OutcomeReport report_of(const RecentRequests& recent, Outcome outcome) {
   OutcomeReport report;
@@ -32,7 +32,7 @@ TEST_CASE("an outcome has its reasons and its latest requests, the latest first"
                  .method = "GET",
                  .target = target,
                  .status = 200},
-                at(i));
+                at_second(i));
   }
   const OutcomeReport report = report_of(recent, Outcome::kUncacheable);
   REQUIRE(report.reasons.size() == 2);
@@ -58,13 +58,14 @@ TEST_CASE("a query is shown to nobody unless that is configured", "[observe][rec
   }));
   CAPTURE(target);
   RecentRequests recent;
-  recent.note({.outcome = Outcome::kBypass, .host = "host.example", .target = target}, at(1));
+  recent.note({.outcome = Outcome::kBypass, .host = "host.example", .target = target},
+              at_second(1));
   CHECK(report_of(recent, Outcome::kBypass).latest.at(0).url == shown);
   recent.note({.outcome = Outcome::kBypass,
                .host = "host.example",
                .target = "/b?token=open",
                .show_query = true},
-              at(2));
+              at_second(2));
   CHECK(report_of(recent, Outcome::kBypass).latest.at(0).url == "host.example/b?token=open");
 }
 
@@ -80,7 +81,7 @@ TEST_CASE("what clients make up takes no memory beyond its bound", "[observe][re
                  .host = host,
                  .target = huge,
                  .body_bytes = 1},
-                at(i));
+                at_second(i));
   }
   const OutcomeReport report = report_of(recent, Outcome::kFirstRequest);
   CHECK(report.reasons.size() <= RecentRequests::kReasons);
@@ -107,7 +108,7 @@ TEST_CASE("bytes of peers are no danger to the JSON of an outcome", "[observe][r
                .reason = "\xff\"",
                .method = "\x01\x80",
                .target = "/</script>\xc3"},
-              at(1));
+              at_second(1));
   const std::string json =
       outcome_json(Outcome::kBadRequest, 1, report_of(recent, Outcome::kBadRequest));
   CHECK(json.find("\xff") == std::string::npos);
@@ -116,14 +117,15 @@ TEST_CASE("bytes of peers are no danger to the JSON of an outcome", "[observe][r
 
 TEST_CASE("hosts of refused requests are not counted", "[observe][recent]") {
   RecentRequests recent;
-  recent.note({.outcome = Outcome::kDenied, .target = "http://made.up/", .body_bytes = 10}, at(1));
+  recent.note({.outcome = Outcome::kDenied, .target = "http://made.up/", .body_bytes = 10},
+              at_second(1));
   recent.note({.outcome = Outcome::kFirstRequest, .target = "http://real:80/x", .body_bytes = 10},
-              at(1));
+              at_second(1));
   recent.note({.outcome = Outcome::kHit,
                .target = "http://real:80/x",
                .body_bytes = 10,
                .weight = RecentRequests::kHitSample},
-              at(1));
+              at_second(1));
   HeavyHitters bytes;
   HeavyHitters hits;
   recent.add_hosts(bytes, hits);

@@ -11,7 +11,7 @@
 namespace encore::server {
 namespace {
 
-const std::string kGet = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
+const std::string kGetPage = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
 
 publish::ChangedKeys few_keys() {
   publish::HourlyFilters::Options options;
@@ -32,7 +32,7 @@ class ChangingWorld {
   void exchange(const std::string& request, const std::string& response) {
     FetchPlan plan;
     plan.whole = true;
-    if (request == kGet) plan.stored = world.stored(*world.request(request));
+    if (request == kGetPage) plan.stored = world.stored(*world.request(request));
     FetchReader asker(world, world.request(request), plan);
     world.run_until_asked(origin);
     origin.say(response);
@@ -99,9 +99,9 @@ TEST_CASE("a response with another validator than the stored one's is a change",
   for (const Row& row : rows) {
     INFO(row.stored << " " << row.status << " " << row.comes);
     ChangingWorld it;
-    it.exchange(kGet, response(row.stored));
+    it.exchange(kGetPage, response(row.stored));
     CHECK(it.events() == 0);  // it is the first
-    it.exchange(kGet, response(row.comes, row.status));
+    it.exchange(kGetPage, response(row.comes, row.status));
     CHECK(it.events() == (row.changes ? 1 : 0));
     CHECK(it.has("http://h/a") == row.changes);
   }
@@ -109,8 +109,8 @@ TEST_CASE("a response with another validator than the stored one's is a change",
 
 TEST_CASE("a response that is not stored outdates one all the same", "[origin][changes]") {
   ChangingWorld it;
-  it.exchange(kGet, response("ETag: \"1\"\r\n"));
-  it.exchange(kGet,
+  it.exchange(kGetPage, response("ETag: \"1\"\r\n"));
+  it.exchange(kGetPage,
               "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nETag: \"2\"\r\n"
               "Content-Length: 0\r\n\r\n");
   CHECK(it.has("http://h/a"));

@@ -18,13 +18,13 @@ namespace {
 
 using std::chrono::seconds;
 
-const std::string kGet = "GET /a HTTP/1.1\r\nHost: h\r\nAccept-Language: de\r\n\r\n";
+const std::string kGetGerman = "GET /a HTTP/1.1\r\nHost: h\r\nAccept-Language: de\r\n\r\n";
 
 // A response is stored; then something is said of it.
 struct StoredOne {
   explicit StoredOne(std::string_view fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n",
                      bool large = false, disk::Disks* disks = nullptr,
-                     std::string_view status = "200 OK", const std::string& asked = kGet)
+                     std::string_view status = "200 OK", const std::string& asked = kGetGerman)
       : world({origin.url()}, {},
               [disks](cache::KernelOptions& options) {
                 if (disks == nullptr) return;
@@ -379,7 +379,7 @@ TEST_CASE("a validation gives no guessed freshness where the origin saw a Cookie
   SECTION("as it was stored") {
     StoredOne one(dated, false, nullptr, "200 OK", cookie);
     CHECK(meta_of(*one.old).http.is(http::StoredMeta::kNeverFresh));
-    one.request = one.world.request(kGet);
+    one.request = one.world.request(kGetGerman);
     CHECK(one.freshen(confirms).stays);
     const store::ObjectRef now = one.world.stored(*one.request);
     REQUIRE(now);

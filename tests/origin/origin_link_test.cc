@@ -9,7 +9,7 @@
 namespace encore::server {
 namespace {
 
-const std::string kGet = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
+const std::string kGetOverLink = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
 
 struct Told final : public OriginLinkHandler {
   void on_link_open() override { ++opened; }
@@ -20,7 +20,7 @@ struct Told final : public OriginLinkHandler {
 
 struct Link {
   explicit Link(World& world)
-      : request(world.request(kGet)), link(*world.services, *request, told) {}
+      : request(world.request(kGetOverLink)), link(*world.services, *request, told) {}
   std::shared_ptr<const RequestContext> request;
   Told told;
   OriginLink link;

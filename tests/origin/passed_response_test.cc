@@ -39,10 +39,10 @@ struct Passed {
   }
 };
 
-const std::string kOk = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
+const std::string kOkLines = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
 
 TEST_CASE("what is for the one who asked stands behind what all may see", "[origin][passed]") {
-  const Passed passed(kOk +
+  const Passed passed(kOkLines +
                       "Set-Cookie: a=1\r\nAge: 7\r\nX-All: 1\r\nConnection: X-Hop\r\nX-Hop: 1\r\n"
                       "Content-Type: text/html\r\nContent-Length: 5\r\nSet-Cookie: b=2\r\n");
   CHECK(passed.common().starts_with("HTTP/1.1 200 OK\r\n"));
@@ -70,17 +70,17 @@ TEST_CASE("fields that the response names private are for the one who asked", "[
 }
 
 TEST_CASE("a response is of the variant that its request selects, or of none", "[origin][passed]") {
-  const std::string vary = kOk + "Vary: Accept-Language\r\nContent-Length: 0\r\n";
+  const std::string vary = kOkLines + "Vary: Accept-Language\r\nContent-Length: 0\r\n";
   const Passed german(vary, "Accept-Language: de\r\n");
   const Passed english(vary, "Accept-Language: en\r\n");
-  const Passed plain(kOk + "Content-Length: 0\r\n", "Accept-Language: de\r\n");
+  const Passed plain(kOkLines + "Content-Length: 0\r\n", "Accept-Language: de\r\n");
   CHECK(german.it.response->names == "accept-language");
   CHECK(german.it.response->variant_key != english.it.response->variant_key);
   CHECK(german.it.response->variant != english.it.response->variant);
   CHECK(german.it.response->variant != 0);
   CHECK(plain.it.response->variant == 0);
   CHECK(plain.it.response->names.empty());
-  const Passed all(kOk + "Vary: *\r\nContent-Length: 0\r\n");
+  const Passed all(kOkLines + "Vary: *\r\nContent-Length: 0\r\n");
   CHECK(all.it.response->names == "*");
   CHECK_FALSE(all.it.decision.ok());
   // A field of such length selects nothing, and is stored for nobody.
@@ -90,7 +90,7 @@ TEST_CASE("a response is of the variant that its request selects, or of none", "
 }
 
 TEST_CASE("a length is told where there is no body to count", "[origin][passed]") {
-  const Passed head(kOk + "Content-Length: 4711\r\n", {}, http::Method::kHead);
+  const Passed head(kOkLines + "Content-Length: 4711\r\n", {}, http::Method::kHead);
   CHECK(head.it.response->length == 4711U);
   CHECK(head.it.response->head.find("Content-Length: 4711\r\n") != std::string::npos);
   const Passed not_modified("HTTP/1.1 304 Not Modified\r\nContent-Length: 4711\r\n",
@@ -98,7 +98,7 @@ TEST_CASE("a length is told where there is no body to count", "[origin][passed]"
   CHECK(not_modified.it.response->length == 4711U);
   const Passed none("HTTP/1.1 204 No Content\r\nContent-Length: 4711\r\n");
   CHECK_FALSE(none.it.response->length);
-  const Passed open(kOk + "Transfer-Encoding: chunked\r\n");
+  const Passed open(kOkLines + "Transfer-Encoding: chunked\r\n");
   CHECK_FALSE(open.it.response->length);
   CHECK(open.it.response->head.find("Transfer-Encoding") == std::string::npos);
 }
@@ -112,7 +112,7 @@ TEST_CASE("ranges are cut of a whole 200 alone", "[origin][passed]") {
 
 TEST_CASE("configured windows of staleness are for what was fresh once", "[origin][passed]") {
   using http::StoredMeta;
-  Passed fresh(kOk + "Content-Length: 0\r\n");
+  Passed fresh(kOkLines + "Content-Length: 0\r\n");
   Passed never("HTTP/1.1 200 OK\r\nETag: \"v\"\r\nContent-Length: 0\r\n");
   Passed permits(
       "HTTP/1.1 200 OK\r\nCache-Control: max-age=0, stale-while-revalidate=20, "

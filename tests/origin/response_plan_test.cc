@@ -19,8 +19,8 @@ constexpr MonotonicTime kNow{std::chrono::seconds(1000)};
 constexpr http::UnixSeconds kArrival = 784111777;
 
 // A stored response with the entity tag "v1", stale since a minute.
-struct Stored {
-  explicit Stored(const std::string& control) {
+struct StaleResponse {
+  explicit StaleResponse(const std::string& control) {
     const std::string text =
         "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:48:37 GMT\r\n"
         "Cache-Control: " +
@@ -56,7 +56,7 @@ struct Row {
   bool invalidates = false;
 };
 
-const char* const kGet = "GET / HTTP/1.1\r\nHost: h\r\n";
+const char* const kGetLines = "GET / HTTP/1.1\r\nHost: h\r\n";
 const char* const kHead = "HEAD / HTTP/1.1\r\nHost: h\r\n";
 const char* const kPut = "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n";
 const char* const kRange = "GET / HTTP/1.1\r\nHost: h\r\nRange: bytes=0-1\r\n";
@@ -68,49 +68,49 @@ const char* const kPlain = "max-age=60";
 const char* const kIfError = "max-age=60, stale-if-error=600";
 
 const std::vector<Row> kRows = {
-    {.name = "a plain answer", .request = kGet, .response = kOk},
+    {.name = "a plain answer", .request = kGetLines, .response = kOk},
     {.name = "framing that contradicts itself",
-     .request = kGet,
+     .request = kGetLines,
      .response = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n",
      .step = kRefuse,
      .refusal = "framing",
      .keep_alive = false},
     {.name = "a 304 that nobody asked for",
-     .request = kGet,
+     .request = kGetLines,
      .response = kSame,
      .step = kRefuse,
      .refusal = "unasked-304",
      .keep_alive = false},
     {.name = "a 304 to the client's own condition",
-     .request = kGet,
+     .request = kGetLines,
      .response = kSame,
      .whole = false,
      .condition = true},
     {.name = "a 304 that confirms",
-     .request = kGet,
+     .request = kGetLines,
      .response = kSame,
      .condition = true,
      .stored = kPlain,
      .step = kConfirm},
     {.name = "a 304 that confirms another",
-     .request = kGet,
+     .request = kGetLines,
      .response = kOther,
      .condition = true,
      .stored = kPlain,
      .step = kAskAnew},
     {.name = "a new answer to a validation",
-     .request = kGet,
+     .request = kGetLines,
      .response = kOk,
      .condition = true,
      .stored = kPlain},
     {.name = "an error to a validation, and the stored one may be served",
-     .request = kGet,
+     .request = kGetLines,
      .response = kError,
      .condition = true,
      .stored = kIfError,
      .step = kServeStale},
     {.name = "an error to a validation, and it may not",
-     .request = kGet,
+     .request = kGetLines,
      .response = kError,
      .condition = true,
      .stored = kPlain},
@@ -120,7 +120,7 @@ const std::vector<Row> kRows = {
      .condition = true,
      .stored = kIfError},
     {.name = "a 404 is no failure of the origin",
-     .request = kGet,
+     .request = kGetLines,
      .response = "HTTP/1.1 404 No\r\nContent-Length: 0\r\n",
      .condition = true,
      .stored = kIfError},
@@ -132,17 +132,17 @@ const std::vector<Row> kRows = {
      .updates = true},
     {.name = "a HEAD with nothing stored", .request = kHead, .response = kOk},
     {.name = "the rest of a part",
-     .request = kGet,
+     .request = kGetLines,
      .response = "HTTP/1.1 206 Part\r\nContent-Range: bytes 3-5/6\r\nContent-Length: 3\r\n",
      .completion = true,
      .step = kComplete},
     {.name = "nothing behind a part",
-     .request = kGet,
+     .request = kGetLines,
      .response = "HTTP/1.1 416 No\r\nContent-Length: 0\r\n",
      .completion = true,
      .step = kComplete},
     {.name = "the whole in place of the rest",
-     .request = kGet,
+     .request = kGetLines,
      .response = kOk,
      .completion = true},
     {.name = "a 206 that completes nothing",
@@ -201,11 +201,11 @@ const std::vector<Row> kRows = {
      .response = "HTTP/1.1 409 No\r\nContent-Length: 0\r\n",
      .whole = false},
     {.name = "the origin closes",
-     .request = kGet,
+     .request = kGetLines,
      .response = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n",
      .keep_alive = false},
     {.name = "a body until the end",
-     .request = kGet,
+     .request = kGetLines,
      .response = "HTTP/1.1 200 OK\r\n",
      .keep_alive = false},
     {.name = "more than a head without a body",
@@ -214,12 +214,12 @@ const std::vector<Row> kRows = {
      .surplus = true,
      .keep_alive = false},
     {.name = "more than an empty body",
-     .request = kGet,
+     .request = kGetLines,
      .response = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n",
      .surplus = true,
      .keep_alive = false},
     {.name = "a body behind its head is no surplus",
-     .request = kGet,
+     .request = kGetLines,
      .response = kOk,
      .surplus = true},
 };
@@ -233,7 +233,7 @@ TEST_CASE("what a response's head comes to", "[origin][plan]") {
     const http::ResponseHead head = http::response_head(response_text);
     const auto directives = http::parse_request_directives(request.fields);
     const http::Framing framing = http::response_framing(request.method, head);
-    std::optional<Stored> stored;
+    std::optional<StaleResponse> stored;
     if (row.stored != nullptr) stored.emplace(row.stored);
     const http::StaleOptions stale{.unreachable_seconds_max = 0, .error_status_seconds_max = 0};
     const HeadPlan plan = plan_head({.asked = {.request = request,
@@ -264,7 +264,7 @@ using Unshared = Inflight::Unshared;
 
 struct StoringRow {
   const char* name;
-  const char* request = kGet;
+  const char* request = kGetLines;
   const char* response = "HTTP/1.1 200 OK\r\n";
   StoreReason reason = StoreReason::kOk;
   bool whole = true;

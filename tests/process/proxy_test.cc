@@ -15,14 +15,13 @@ namespace encore::server {
 namespace {
 
 // Enough for anything that happens on this machine; a test that needs more hangs.
-constexpr int kTurnsMax = 1'000'000;
-
-net::Address loopback() { return net::Address::parse_ip("127.0.0.1", 0).value(); }
+constexpr int kProxyTurnsMax = 1'000'000;
 
 // An origin that answers every request on a connection of its own, and counts them.
 class Origin {
  public:
-  Origin() : listener_(net::listen_on(loopback(), 16, net::SharePort::kNo).value()) {}
+  Origin()
+      : listener_(net::listen_on(net::Address::loopback_v4(0), 16, net::SharePort::kNo).value()) {}
 
   std::string url() const { return "http://" + net::bound_address(listener_).to_string(); }
   int requests() const { return requests_; }
@@ -91,7 +90,7 @@ class Site {
         "GET " + std::string(path) + " HTTP/1.1\r\nHost: site\r\nConnection: close\r\n\r\n";
     std::string reply;
     bool sent = false;
-    for (int i = 0; i < kTurnsMax; ++i) {
+    for (int i = 0; i < kProxyTurnsMax; ++i) {
       if (!sent) sent = ::send(client.get(), request.data(), request.size(), MSG_NOSIGNAL) > 0;
       turn();
       std::array<char, 4096> bytes;
@@ -191,7 +190,7 @@ TEST_CASE("a drain ends the turns of each worker once", "[process][proxy]") {
   Site site(2);
   CHECK(site.ask("/a").ends_with("hello"));
   site.proxy().drain();
-  for (int i = 0; i < kTurnsMax && site.running() != 0; ++i) site.turn();
+  for (int i = 0; i < kProxyTurnsMax && site.running() != 0; ++i) site.turn();
   CHECK(site.running() == 0);
   CHECK(site.proxy().shared().connections.load() == 0);
 }

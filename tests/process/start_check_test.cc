@@ -15,11 +15,10 @@
 namespace encore::server {
 namespace {
 
-net::Address loopback() { return net::Address::parse_ip("127.0.0.1", 0).value(); }
-
 // A listener of somebody else, and its address.
 struct OccupiedPort {
-  net::Socket listener = net::listen_on(loopback(), 1, net::SharePort::kNo).value();
+  net::Socket listener =
+      net::listen_on(net::Address::loopback_v4(0), 1, net::SharePort::kNo).value();
   std::string address = net::bound_address(listener).to_string();
 };
 

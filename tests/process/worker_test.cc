@@ -29,8 +29,6 @@ constexpr int kTurnsToSettle = 50;
 // Long enough that nothing but the test's own pause is.
 constexpr std::chrono::milliseconds kIdle{600};
 
-net::Address loopback() { return net::Address::parse_ip("127.0.0.1", 0).value(); }
-
 std::size_t receive(const net::Socket& socket) {
   static std::array<char, 65536> room;
   std::size_t sum = 0;
@@ -42,9 +40,10 @@ std::size_t receive(const net::Socket& socket) {
 }
 
 // A tunnel through the one worker of a forward proxy, both of whose ends the test has.
-class Site {
+class TunnelSite {
  public:
-  Site() : listener_(net::listen_on(loopback(), 16, net::SharePort::kNo).value()) {
+  TunnelSite()
+      : listener_(net::listen_on(net::Address::loopback_v4(0), 16, net::SharePort::kNo).value()) {
     const net::Address origin = net::bound_address(listener_);
     config::Config config;
     config.listen = {{.address = "127.0.0.1:0", .mode = config::Mode::kForward}};
@@ -96,7 +95,7 @@ class Site {
 };
 
 TEST_CASE("a tunnel in which nothing moves ends in time", "[process][worker]") {
-  Site site;
+  TunnelSite site;
   const auto since = std::chrono::steady_clock::now();
   site.run_until([&] {
     return site.open_tunnels() == 0 || std::chrono::steady_clock::now() - since > 10 * kIdle;
@@ -107,7 +106,7 @@ TEST_CASE("a tunnel in which nothing moves ends in time", "[process][worker]") {
 
 TEST_CASE("a tunnel that can go on is not idle, though its worker's turn comes late",
           "[process][worker]") {
-  Site site;
+  TunnelSite site;
   // Until nobody takes any more.
   const std::string bytes(65536, 'x');
   std::size_t sent = 0;

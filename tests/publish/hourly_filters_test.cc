@@ -11,6 +11,7 @@
 #include "proxy/publish/changed_keys.h"
 #include "tests/catch.h"
 #include "tests/filter/judge.h"
+#include "tests/publish/noon.h"
 
 namespace encore::publish {
 namespace {
@@ -21,8 +22,6 @@ using filter::testing::false_positive_deviation;
 using filter::testing::Key;
 using filter::testing::kSigmas;
 
-constexpr Hour kNoon{490'000};
-constexpr WallTime kStart = start_of(kNoon) + 10min;
 constexpr std::uint32_t kCapacity = 1000;
 constexpr double kFpr = 0.01;
 

@@ -8,14 +8,14 @@
 namespace encore::publish {
 namespace {
 
-constexpr std::uint32_t kCapacity = 1000;
+constexpr std::uint32_t kResidentCapacity = 1000;
 
 filter::FilterParameters parameters() {
   filter::FilterParameters made;
   made.layout = filter::Layout::kClassic;
   made.bits = 9'600;
   made.hashes = 7;
-  made.capacity = kCapacity;
+  made.capacity = kResidentCapacity;
   return made;
 }
 
@@ -28,7 +28,7 @@ TEST_CASE("What is resident is in both filters, and what has gone is in none",
   auto keys = ResidentKeys::create(parameters());
   REQUIRE(keys);
   ResidentKeys& resident = **keys;
-  for (std::uint32_t i = 0; i < kCapacity; ++i) resident.add(url(i));
+  for (std::uint32_t i = 0; i < kResidentCapacity; ++i) resident.add(url(i));
   // In the place of another of the same key, and variants of one.
   resident.add(url(0));
   resident.remove(url(0));
@@ -44,19 +44,19 @@ TEST_CASE("What is resident is in both filters, and what has gone is in none",
   REQUIRE(full_digest);
   const filter::AnyFilter digest(filter::BloomFilter::load(full_digest->save()).value());
   std::uint32_t there = 0;
-  for (std::uint32_t i = 0; i < kCapacity; ++i) {
+  for (std::uint32_t i = 0; i < kResidentCapacity; ++i) {
     there += full->test(url(i)) && digest.test(url(i)) ? 1U : 0U;
   }
-  CHECK(there == kCapacity);
-  CHECK(digest_of().count == kCapacity + 1);
+  CHECK(there == kResidentCapacity);
+  CHECK(digest_of().count == kResidentCapacity + 1);
   CHECK(digest_of().deletions == 1);
-  CHECK(digest_of().capacity == kCapacity);
-  CHECK(resident.counts().stored == kCapacity + 1);
-  for (std::uint32_t i = 0; i < kCapacity; ++i) resident.remove(url(i));
+  CHECK(digest_of().capacity == kResidentCapacity);
+  CHECK(resident.counts().stored == kResidentCapacity + 1);
+  for (std::uint32_t i = 0; i < kResidentCapacity; ++i) resident.remove(url(i));
   CHECK(resident.filter()->test(url(1)));
   resident.remove(url(1));
   CHECK(resident.filter()->info().set_bits == 0);
-  CHECK(digest_of().mask == std::string(kCapacity * 5 / 8, '\0'));
+  CHECK(digest_of().mask == std::string(kResidentCapacity * 5 / 8, '\0'));
   CHECK(resident.counts().stored == 0);
 }
 

@@ -8,6 +8,7 @@
 
 #include "filter/published/form.h"
 #include "tests/catch.h"
+#include "tests/publish/noon.h"
 
 namespace encore::publish {
 namespace {
@@ -15,16 +16,14 @@ namespace {
 using namespace std::chrono_literals;
 using FieldList = std::vector<std::pair<std::string, std::string>>;
 
-constexpr Hour kNoon{490'000};
-constexpr WallTime kStart = start_of(kNoon) + 10min;
-constexpr std::uint32_t kCapacity = 1000;
+constexpr std::uint32_t kChangesCapacity = 1000;
 
 ChangedKeys few_keys(std::uint32_t keep = 48) {
   auto options = filter::FilterParameters{};
   options.layout = filter::Layout::kClassic;
   options.bits = 9'600;
   options.hashes = 7;
-  options.capacity = kCapacity;
+  options.capacity = kChangesCapacity;
   auto hours = HourlyFilters::create({.keep = keep, .filter = options}, kStart);
   REQUIRE(hours);
   return ChangedKeys(std::move(*hours));
@@ -96,7 +95,7 @@ TEST_CASE("A digest says its own rate, and that of an hour without changes is em
   Published it;
   const Answer empty = it.ask(path_of(kNoon) + ".digest");
   CHECK(read(empty.body, filter::Form::kSquidDigest).info().set_bits == 0);
-  CHECK(empty.body.size() == 128 + kCapacity * 5 / 8);
+  CHECK(empty.body.size() == 128 + kChangesCapacity * 5 / 8);
   for (int i = 0; i < 500; ++i) it.changed.note("http://h/" + std::to_string(i), kStart);
   const Answer digest = it.ask(path_of(kNoon) + ".digest");
   const double rate = read(digest.body, filter::Form::kSquidDigest).info().fpr_now;
@@ -228,7 +227,7 @@ TEST_CASE("A filter is read, and nothing else", "[publish][resources]") {
 
 TEST_CASE("An hour says how far it is to be trusted", "[publish][resources]") {
   Published it;
-  for (std::uint32_t i = 0; i < 3 * kCapacity; ++i) {
+  for (std::uint32_t i = 0; i < 3 * kChangesCapacity; ++i) {
     it.changed.note("http://h/" + std::to_string(i), kStart);
   }
   const Answer answer = it.ask(path_of(kNoon) + ".json");

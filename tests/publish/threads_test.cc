@@ -8,19 +8,19 @@
 #include "filter/published/form.h"
 #include "proxy/publish/resources.h"
 #include "tests/catch.h"
+#include "tests/publish/noon.h"
 
 namespace encore::publish {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Hour kNoon{490'000};
-constexpr WallTime kStart = start_of(kNoon) + 30min;
+constexpr WallTime kHalfPastNoon = start_of(kNoon) + 30min;
 constexpr int kWriters = 3;
 constexpr int kReaders = 2;
 constexpr int kKeys = 300;  // keys of a writer
 
-filter::FilterParameters parameters() {
+filter::FilterParameters writers_parameters() {
   return {.layout = filter::Layout::kClassic,
           .bits = 9'600,
           .hashes = 7,
@@ -33,11 +33,11 @@ std::string url(int writer, int i) {
 }
 
 // The second half of what a writer tells of is of the next hour.
-WallTime moment(int i) { return i < kKeys / 2 ? kStart : kStart + 1h; }
+WallTime moment(int i) { return i < kKeys / 2 ? kHalfPastNoon : kHalfPastNoon + 1h; }
 
 std::string hour_path(Hour hour) { return "/changed/" + to_path(hour); }
 
-struct Published {
+struct SharedPublished {
   std::string ask(const std::string& path, WallTime now, std::string_view coding = "identity") {
     http::RequestHead head;
     head.method = http::Method::kGet;
@@ -46,12 +46,13 @@ struct Published {
     return answer.status == 200 ? answer.body : "";
   }
 
-  ChangedKeys changed{HourlyFilters::create({.keep = 48, .filter = parameters()}, kStart).value()};
-  std::unique_ptr<ResidentKeys> resident = ResidentKeys::create(parameters()).value();
+  ChangedKeys changed{
+      HourlyFilters::create({.keep = 48, .filter = writers_parameters()}, kHalfPastNoon).value()};
+  std::unique_ptr<ResidentKeys> resident = ResidentKeys::create(writers_parameters()).value();
   Resources resources{{.changed = &changed, .resident = resident.get()}};
 };
 
-void write(Published& published, int writer) {
+void write(SharedPublished& published, int writer) {
   for (int i = 0; i < kKeys; ++i) {
     published.changed.note(url(writer, i), moment(i));
     published.resident->add(url(writer, i));
@@ -60,15 +61,15 @@ void write(Published& published, int writer) {
 }
 
 // How many answers were none.
-int read(Published& published) {
+int read(SharedPublished& published) {
   int missing = 0;
   for (int i = 0; i < kKeys / 4; ++i) {
     for (const char* path : {"/links", "/resident", "/resident.json", "/resident.digest"}) {
-      missing += published.ask(path, kStart + std::chrono::seconds(i)).empty() ? 1 : 0;
+      missing += published.ask(path, kHalfPastNoon + std::chrono::seconds(i)).empty() ? 1 : 0;
     }
-    missing += published.ask(hour_path(kNoon) + ".enc", kStart, "zstd").empty() ? 1 : 0;
-    missing += published.ask(hour_path(kNoon) + ".json", kStart, "gzip").empty() ? 1 : 0;
-    missing += published.changed.save(kStart).empty() ? 1 : 0;
+    missing += published.ask(hour_path(kNoon) + ".enc", kHalfPastNoon, "zstd").empty() ? 1 : 0;
+    missing += published.ask(hour_path(kNoon) + ".json", kHalfPastNoon, "gzip").empty() ? 1 : 0;
+    missing += published.changed.save(kHalfPastNoon).empty() ? 1 : 0;
   }
   return missing;
 }
@@ -76,7 +77,7 @@ int read(Published& published) {
 }  // namespace
 
 TEST_CASE("Several threads tell of what happens while others ask for it", "[publish][concurrent]") {
-  Published published;
+  SharedPublished published;
   std::latch ready(kWriters + kReaders);
   std::array<int, kReaders> missing{};
   {
@@ -95,7 +96,7 @@ TEST_CASE("Several threads tell of what happens while others ask for it", "[publ
     }
   }
   CHECK(missing == std::array<int, kReaders>{});
-  const WallTime now = kStart + 2h;
+  const WallTime now = kHalfPastNoon + 2h;
   const auto form_of = [&](const std::string& path) {
     auto filter = filter::read_form(published.ask(path, now), filter::Form::kEncore, {});
     REQUIRE(filter);

@@ -4,17 +4,12 @@
 #include "tests/catch.h"
 #include "tests/http/heads.h"
 #include "tests/rfc9111/clocks.h"
+#include "tests/rfc9111/lines.h"
 
 namespace encore::http {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::string crlf(const std::string& lines) {
-  std::string out;
-  for (const char c : lines) out += c == '\n' ? std::string("\r\n") : std::string(1, c);
-  return out + "\r\n\r\n";
-}
 
 const UnixSeconds kModified = kNow - 1000;
 const Validators kBoth{.etag = "\"v1\"", .last_modified = kModified, .date = kNow};

@@ -10,7 +10,7 @@
 namespace encore::http {
 namespace {
 
-constexpr UnixSeconds kNow = 1'700'000'000;
+constexpr UnixSeconds kThen = 1'700'000'000;
 constexpr std::string_view kDate = "Tue, 14 Nov 2023 22:13:20 GMT";
 constexpr std::string_view kMinuteBefore = "Tue, 14 Nov 2023 22:12:20 GMT";
 constexpr std::string_view kSecondBefore = "Tue, 14 Nov 2023 22:13:19 GMT";
@@ -23,7 +23,7 @@ std::optional<Continuation> asked(const std::string& lines, const MissingPart& m
                                   std::string_view status = "200 OK") {
   const std::string head =
       "HTTP/1.1 " + std::string(status) + "\r\n" + line("Date", kDate) + lines + "\r\n";
-  return continue_response(response_head(head), missing, kNow);
+  return continue_response(response_head(head), missing, kThen);
 }
 
 const MissingPart kRest{.range = {40, 100}, .length = 100, .length_min = 60};

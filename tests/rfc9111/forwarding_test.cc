@@ -7,15 +7,10 @@
 #include "proxy/http/via.h"
 #include "tests/catch.h"
 #include "tests/http/heads.h"
+#include "tests/rfc9111/lines.h"
 
 namespace encore::http {
 namespace {
-
-std::string crlf(const std::string& lines) {
-  std::string out;
-  for (const char c : lines) out += c == '\n' ? std::string("\r\n") : std::string(1, c);
-  return out + "\r\n\r\n";
-}
 
 std::string written(const CacheStatus& status) {
   std::string out(cache_status_bytes_max("encore", status), '\0');

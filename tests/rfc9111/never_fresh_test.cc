@@ -225,8 +225,9 @@ TEST_CASE("what a response that never was fresh permits itself lasts as long as 
   for (const char* more :
        {", must-revalidate", ", proxy-revalidate", ", s-maxage=0", ", no-cache"}) {
     CAPTURE(more);
-    check_validated(stored(std::string("ETag: \"v\"\nCache-Control: max-age=0, ") +
-                           "stale-while-revalidate=10, stale-if-error=10" + more));
+    check_validated(stored(std::string("ETag: \"v\"\nCache-Control: max-age=0, "
+                                       "stale-while-revalidate=10, stale-if-error=10") +
+                           more));
   }
 }
 

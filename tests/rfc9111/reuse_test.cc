@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string crlf(const std::string& lines) {
+std::string ok_response_text(const std::string& lines) {
   std::string text = "HTTP/1.1 200 OK\n" + lines;
   std::string out;
   for (const char c : text) out += c == '\n' ? std::string("\r\n") : std::string(1, c);
@@ -17,8 +17,8 @@ std::string crlf(const std::string& lines) {
 }
 
 // The meta of a 200 with these fields that arrived at kArrived.
-StoredMeta stored(const std::string& lines) {
-  const std::string text = crlf(lines);
+StoredMeta stored_at_arrival(const std::string& lines) {
+  const std::string text = ok_response_text(lines);
   const ResponseHead head = response_head(text);
   const ResponseDirectives directives = parse_response_directives(head.fields);
   return make_stored_meta(head, directives, freshness_lifetime(head, directives, kNow, {}),
@@ -27,8 +27,9 @@ StoredMeta stored(const std::string& lines) {
 
 ReuseDecision decide(const std::string& response, const std::string& request, Nanoseconds later,
                      const ReuseOptions& options = {}) {
-  return decide_reuse(stored(response), parse_request_directives(FieldText(request).fields()),
-                      kArrived + later, options);
+  return decide_reuse(stored_at_arrival(response),
+                      parse_request_directives(FieldText(request).fields()), kArrived + later,
+                      options);
 }
 
 const std::string kMinute = "Cache-Control: max-age=60";
@@ -36,19 +37,19 @@ const std::string kMinute = "Cache-Control: max-age=60";
 }  // namespace
 
 TEST_CASE("a response is fresh until its age reaches its lifetime", "[rfc9111][4.2]") {
-  const StoredMeta meta = stored(kMinute + "\nAge: 20");
+  const StoredMeta meta = stored_at_arrival(kMinute + "\nAge: 20");
   CHECK(is_fresh(meta, kArrived));
   CHECK(is_fresh(meta, kArrived + 40s - 1ns));
   CHECK_FALSE(is_fresh(meta, kArrived + 40s));
   CHECK(current_age(meta, kArrived + 1500ms) == 21);
   CHECK(remaining_ttl(meta, kArrived + 1500ms) == 39);
   CHECK(remaining_ttl(meta, kArrived + 45s) == -5);
-  CHECK_FALSE(is_fresh(stored(kMinute + "\nCache-Control: no-cache"), kArrived));
-  CHECK(current_age(stored("Age: 99999999999"), kArrived + 1h) == kDeltaMax);
+  CHECK_FALSE(is_fresh(stored_at_arrival(kMinute + "\nCache-Control: no-cache"), kArrived));
+  CHECK(current_age(stored_at_arrival("Age: 99999999999"), kArrived + 1h) == kDeltaMax);
 }
 
 TEST_CASE("what is in doubt is validated by what is strong", "[rfc9111][4.3.1]") {
-  StoredMeta meta = stored(kMinute);
+  StoredMeta meta = stored_at_arrival(kMinute);
   const auto proof = [&](MonotonicTime stale_from, const std::string& request,
                          const ReuseOptions& options = {}) {
     return wanted_proof(meta, stale_from, parse_request_directives(FieldText(request).fields()),
@@ -67,7 +68,7 @@ TEST_CASE("what is in doubt is validated by what is strong", "[rfc9111][4.3.1]")
 }
 
 TEST_CASE("a soft purge makes stale at once, and lets the stale windows begin", "[rfc9111][4.4]") {
-  StoredMeta meta = stored("Cache-Control: max-age=60, stale-while-revalidate=10");
+  StoredMeta meta = stored_at_arrival("Cache-Control: max-age=60, stale-while-revalidate=10");
   mark_stale(meta, kArrived + 5s);
   CHECK_FALSE(is_fresh(meta, kArrived + 5s));
   CHECK(remaining_ttl(meta, kArrived + 7s) == -2);
@@ -146,7 +147,7 @@ TEST_CASE("what never was fresh is stale, also for a clock that is behind", "[rf
   // Each worker reads the clock once a turn, so that one may read an object that another stored
   // meanwhile.
   for (const char* never : {"ETag: \"v\"", "Cache-Control: max-age=0"}) {
-    const StoredMeta meta = stored(never);
+    const StoredMeta meta = stored_at_arrival(never);
     for (const Nanoseconds behind : {Nanoseconds(0), Nanoseconds(1), Nanoseconds(5ms)}) {
       const MonotonicTime now = kArrived - behind;
       CHECK_FALSE(is_fresh(meta, now));
@@ -161,8 +162,8 @@ TEST_CASE("who waited for another's response gets what the store alone would giv
           "[rfc9111][4]") {
   const auto shares = [](const std::string& response, const std::string& request,
                          Nanoseconds later) {
-    return may_share(stored(response), parse_request_directives(FieldText(request).fields()),
-                     kArrived + later, {});
+    return may_share(stored_at_arrival(response),
+                     parse_request_directives(FieldText(request).fields()), kArrived + later, {});
   };
   CHECK(shares(kMinute, "A: b", 0s));
   CHECK(shares(kMinute, "A: b", 59s));
@@ -198,8 +199,9 @@ TEST_CASE("a stale response stands in for a failed origin where nothing forbids 
   const auto serves = [](const std::string& response, const std::string& request, Nanoseconds later,
                          OriginFailure failure) {
     const StaleOptions options{.unreachable_seconds_max = 100, .error_status_seconds_max = 0};
-    return may_serve_stale(stored(response), parse_request_directives(FieldText(request).fields()),
-                           kArrived + later, failure, options);
+    return may_serve_stale(stored_at_arrival(response),
+                           parse_request_directives(FieldText(request).fields()), kArrived + later,
+                           failure, options);
   };
   using enum OriginFailure;
   const std::string sie = "Cache-Control: max-age=60, stale-if-error=10";
@@ -228,7 +230,7 @@ TEST_CASE("a stale response stands in for a failed origin where nothing forbids 
   }
   CHECK(serves("Cache-Control: max-age=0, stale-if-error=9", "A: b", 1s, kErrorStatus));
   // If clients' reloads are ignored, so are these demands.
-  const StoredMeta meta = stored(sie);
+  const StoredMeta meta = stored_at_arrival(sie);
   const auto reload = parse_request_directives(FieldText("Pragma: no-cache").fields());
   CHECK_FALSE(may_serve_stale(meta, reload, kArrived + 61s, kUnreachable, {}));
   CHECK(

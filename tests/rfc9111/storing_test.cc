@@ -8,6 +8,7 @@
 #include "tests/catch.h"
 #include "tests/http/heads.h"
 #include "tests/rfc9111/clocks.h"
+#include "tests/rfc9111/lines.h"
 
 namespace encore::http {
 namespace {
@@ -18,14 +19,8 @@ struct Case {
   StoreReason reason;
 };
 
-std::string crlf(const std::string& lines) {
-  std::string text;
-  for (const char c : lines) text += c == '\n' ? std::string("\r\n") : std::string(1, c);
-  return text + "\r\n\r\n";
-}
-
-StoreDecision decide(const std::string& request_lines, const std::string& response_lines,
-                     const StoreOptions& options = {}) {
+StoreDecision store_decision(const std::string& request_lines, const std::string& response_lines,
+                             const StoreOptions& options = {}) {
   const std::string request_text = crlf(request_lines);
   const std::string response_text = crlf("HTTP/1.1 " + response_lines);
   const RequestHead request = request_head(request_text);
@@ -39,12 +34,13 @@ StoreDecision decide(const std::string& request_lines, const std::string& respon
 const std::string kGet = "GET http://h/a HTTP/1.1\nHost: h";
 const std::string kPost = "POST http://h/a HTTP/1.1\nHost: h";
 const std::string kFresh = "\nCache-Control: max-age=60";
-const std::string kModified = "\nLast-Modified: " + date_text(kNow - 1000);
+const std::string kLastModified = "\nLast-Modified: " + date_text(kNow - 1000);
 
 void check(const std::vector<Case>& table, const StoreOptions& options = {}) {
   for (const Case& row : table) {
     CAPTURE(row.request, row.response);
-    CHECK(to_string(decide(row.request, row.response, options).reason) == to_string(row.reason));
+    CHECK(to_string(store_decision(row.request, row.response, options).reason) ==
+          to_string(row.reason));
   }
 }
 
@@ -57,10 +53,11 @@ TEST_CASE("any final status may be stored with explicit freshness, but those of 
     const std::string line = std::to_string(status) + " x";
     const bool of_one_client = status == 428 || status == 429 || status == 431 || status == 511;
     const bool never = status == 304 || status == 206 || of_one_client;
-    CHECK(decide(kGet, line + kFresh).ok() != never);
-    CHECK(decide(kGet, line + "\nExpires: " + date_text(kNow + 60)).ok() != never);
-    CHECK(decide(kGet, line + kModified).ok() == (is_heuristically_cacheable(status) && !never));
-    CHECK_FALSE(decide(kGet, line).ok());
+    CHECK(store_decision(kGet, line + kFresh).ok() != never);
+    CHECK(store_decision(kGet, line + "\nExpires: " + date_text(kNow + 60)).ok() != never);
+    CHECK(store_decision(kGet, line + kLastModified).ok() ==
+          (is_heuristically_cacheable(status) && !never));
+    CHECK_FALSE(store_decision(kGet, line).ok());
   }
 }
 
@@ -119,8 +116,8 @@ TEST_CASE("a cookie that was set is for the one who asked", "[rfc9111][7.3]") {
       {kGet, set + "\nETag: \"v\"", R::kOk, true},
       {kGet, set + "\nCache-Control: max-age=60, public", R::kOk, false},
       {kGet, set + "\nCache-Control: s-maxage=60", R::kOk, false},
-      {kGet, set + kModified, R::kSetCookie},
-      {kGet, set + kModified + "\nCache-Control: public", R::kSetCookie},
+      {kGet, set + kLastModified, R::kSetCookie},
+      {kGet, set + kLastModified + "\nCache-Control: public", R::kSetCookie},
       {with_cookie, set + kFresh, R::kSetCookie},
       {with_cookie, set + "\nCache-Control: s-maxage=60, public", R::kSetCookie},
       {with_cookie, "200 x" + kFresh, R::kOk, false},
@@ -129,13 +126,15 @@ TEST_CASE("a cookie that was set is for the one who asked", "[rfc9111][7.3]") {
   };
   for (const Row& row : rows) {
     CAPTURE(row.request, row.response);
-    const StoreDecision decision = decide(row.request, row.response);
+    const StoreDecision decision = store_decision(row.request, row.response);
     CHECK(to_string(decision.reason) == to_string(row.reason));
     CHECK(decision.strips_set_cookie == row.strips);
     const bool sets = row.response.find("Set-Cookie") != std::string::npos;
-    CHECK(decide(row.request, row.response, {.set_cookie = SetCookiePolicy::kRefuse}).ok() != sets);
+    CHECK(
+        store_decision(row.request, row.response, {.set_cookie = SetCookiePolicy::kRefuse}).ok() !=
+        sets);
     const StoreDecision stored =
-        decide(row.request, row.response, {.set_cookie = SetCookiePolicy::kStore});
+        store_decision(row.request, row.response, {.set_cookie = SetCookiePolicy::kStore});
     CHECK(stored.ok());
     CHECK_FALSE(stored.strips_set_cookie);
   }
@@ -176,7 +175,7 @@ TEST_CASE("a POST's response is kept for GET only if it says that it is one", "[
       {kPost, "200 x\nContent-Location: http://g/a" + kFresh, R::kPost},
       {kPost, "200 x" + kFresh, R::kPost},
       {kPost, "201 x\nContent-Location: /a" + kFresh, R::kPost},
-      {kPost, "200 x\nContent-Location: /a" + kModified, R::kPost},
+      {kPost, "200 x\nContent-Location: /a" + kLastModified, R::kPost},
       {kPost, "200 x\nContent-Location: /a\nCache-Control: no-store, max-age=60", R::kNoStore},
   });
 }
@@ -240,7 +239,7 @@ TEST_CASE("what an operator ignores by name forbids nothing, and all else does",
     for (const std::string other :
          {"no-store", "private", "no-cache", "set-cookie", "authorization", "vary", "nothing"}) {
       CAPTURE(name, other);
-      const StoreDecision decision = decide(request, response, with(other));
+      const StoreDecision decision = store_decision(request, response, with(other));
       CHECK(decision.ok() == (name == other));
       if (decision.ok()) CHECK(decision.strips_set_cookie == (name == "set-cookie"));
     }
@@ -255,7 +254,7 @@ TEST_CASE("what an operator ignores by name forbids nothing, and all else does",
   CHECK((left.no_store && left.is_private && left.no_cache));
   StoreOptions refusing;
   refusing.refuses = true;
-  CHECK(decide(kGet, "200 x" + kFresh, refusing).reason == StoreReason::kRule);
+  CHECK(store_decision(kGet, "200 x" + kFresh, refusing).reason == StoreReason::kRule);
 }
 
 }  // namespace encore::http

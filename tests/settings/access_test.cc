@@ -7,26 +7,26 @@
 namespace encore::server {
 namespace {
 
-net::Address address(const char* text) { return net::Address::parse_ip(text, 0).value(); }
+net::Address client_ip(const char* text) { return net::Address::parse_ip(text, 0).value(); }
 
 }  // namespace
 
 TEST_CASE("a listener takes the clients that it allows and does not deny", "[settings][access]") {
   config::Listen listen;
-  CHECK(Access(listen).allows_client(address("192.0.2.1")));
+  CHECK(Access(listen).allows_client(client_ip("192.0.2.1")));
   CHECK(Access(listen).allows_client(net::Address()));
   listen.deny_clients = {"192.0.2.128/25"};
-  CHECK(Access(listen).allows_client(address("192.0.2.127")));
-  CHECK_FALSE(Access(listen).allows_client(address("192.0.2.128")));
-  CHECK_FALSE(Access(listen).allows_client(address("::ffff:192.0.2.128")));
+  CHECK(Access(listen).allows_client(client_ip("192.0.2.127")));
+  CHECK_FALSE(Access(listen).allows_client(client_ip("192.0.2.128")));
+  CHECK_FALSE(Access(listen).allows_client(client_ip("::ffff:192.0.2.128")));
   // Nobody is in no list, and so is not let past one.
   CHECK_FALSE(Access(listen).allows_client(net::Address()));
   listen.allow_clients = {"192.0.2.0/24", "2001:db8::/32"};
   const Access both(listen);
-  CHECK(both.allows_client(address("192.0.2.1")));
-  CHECK(both.allows_client(address("2001:db8::1")));
-  CHECK_FALSE(both.allows_client(address("192.0.2.200")));
-  CHECK_FALSE(both.allows_client(address("192.0.3.1")));
+  CHECK(both.allows_client(client_ip("192.0.2.1")));
+  CHECK(both.allows_client(client_ip("2001:db8::1")));
+  CHECK_FALSE(both.allows_client(client_ip("192.0.2.200")));
+  CHECK_FALSE(both.allows_client(client_ip("192.0.3.1")));
   listen.allow_clients = {"0.0.0.0/0", "::/0"};
   CHECK_FALSE(Access(listen).allows_client(net::Address()));
 }
@@ -114,7 +114,7 @@ TEST_CASE("requests are counted by client, network or field", "[settings][access
   const Named named{.method = "GET", .host = "a", .path = "/login", .port = 80};
   http::Fields fields;
   const auto taken = [&](const RateLimits& limits, const char* client) {
-    return limits.take("*:80", named, fields, address(client), now).count() == 0;
+    return limits.take("*:80", named, fields, client_ip(client), now).count() == 0;
   };
   config::RateLimit limit;
   limit.rate = 1;
@@ -166,7 +166,7 @@ TEST_CASE("each line of a limited field needs a token", "[settings][access][limi
   const auto taken = [&](std::initializer_list<const char*> lines) {
     http::Fields fields;
     for (const char* line : lines) fields.add("X-Key", line);
-    return limits.take("*:80", named, fields, address("192.0.2.1"), now).count() == 0;
+    return limits.take("*:80", named, fields, client_ip("192.0.2.1"), now).count() == 0;
   };
   CHECK(taken({"one", "junk"}));
   CHECK(taken({"junk2", "one"}));
@@ -199,7 +199,7 @@ TEST_CASE("a limit for a path counts it in whichever way it is written",
   const RateLimits limits({limit});
   const auto taken = [&](const char* path) {
     const Named named{.method = "GET", .host = "a", .path = path, .port = 80};
-    return limits.take("*:80", named, {}, address("192.0.2.1"), now).count() == 0;
+    return limits.take("*:80", named, {}, client_ip("192.0.2.1"), now).count() == 0;
   };
   CHECK(taken("/login%2Fx"));
   CHECK_FALSE(taken("//login/x"));
@@ -218,7 +218,7 @@ TEST_CASE("a limit counts what comes to its listeners", "[settings][access][limi
   other.listener = {"*:82"};
   const RateLimits limits({one, other});
   const auto taken = [&](const char* listener) {
-    return limits.take(listener, named, {}, address("192.0.2.1"), now).count() == 0;
+    return limits.take(listener, named, {}, client_ip("192.0.2.1"), now).count() == 0;
   };
   CHECK(taken("*:80"));
   CHECK_FALSE(taken("*:80"));
@@ -244,7 +244,7 @@ TEST_CASE("what one limit refuses has taken nothing of the others", "[settings][
   const RateLimits limits({all, unrelated, narrow});
   const auto taken = [&](const char* path) {
     const Named named{.method = "GET", .host = "a", .path = path, .port = 80};
-    return limits.take("*:80", named, {}, address("192.0.2.1"), now).count() == 0;
+    return limits.take("*:80", named, {}, client_ip("192.0.2.1"), now).count() == 0;
   };
   CHECK(taken("/login"));
   CHECK(taken("/login"));

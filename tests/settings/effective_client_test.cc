@@ -14,7 +14,7 @@
 namespace encore::server {
 namespace {
 
-using Lines = std::vector<std::pair<std::string, std::string>>;
+using FieldLines = std::vector<std::pair<std::string, std::string>>;
 
 config::Listen behind(std::vector<config::CidrText> trusted, config::TrustedField field) {
   config::Listen listen;
@@ -23,7 +23,7 @@ config::Listen behind(std::vector<config::CidrText> trusted, config::TrustedFiel
   return listen;
 }
 
-net::Address address(std::string_view text) { return net::Address::parse_ip(text, 0).value(); }
+net::Address hop_address(std::string_view text) { return net::Address::parse_ip(text, 0).value(); }
 
 bool same_ips(const std::vector<net::Address>& a, const std::vector<net::Address>& b) {
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return x.same_ip(y); });
@@ -34,11 +34,11 @@ struct Behind {
                   config::TrustedField field = config::TrustedField::kXForwardedFor)
       : policy(ListenerPolicy::make(behind(std::move(trusted), field)).value()) {}
 
-  std::string client(std::string_view from, const Lines& lines) {
+  std::string client(std::string_view from, const FieldLines& lines) {
     http::Fields fields;
     for (const auto& [name, value] : lines) fields.add(name, value);
     hops.clear();
-    sender = find_effective_client(*policy, address(from), fields, &hops);
+    sender = find_effective_client(*policy, hop_address(from), fields, &hops);
     return is_unidentified(sender.client) ? "nobody" : sender.client.ip_string();
   }
 
@@ -51,7 +51,9 @@ struct Behind {
 
 TEST_CASE("the client is the first from the right that is no trusted proxy", "[settings][sender]") {
   Behind proxies({"10.0.0.0/8", "2001:db8::/32"});
-  const auto xff = [](std::string value) { return Lines{{"X-Forwarded-For", std::move(value)}}; };
+  const auto xff = [](std::string value) {
+    return FieldLines{{"X-Forwarded-For", std::move(value)}};
+  };
   // Nobody else is believed.
   CHECK(proxies.client("192.0.2.9", xff("127.0.0.1")) == "192.0.2.9");
   CHECK_FALSE(proxies.sender.through_proxy);
@@ -61,7 +63,7 @@ TEST_CASE("the client is the first from the right that is no trusted proxy", "[s
   CHECK(proxies.sender.through_proxy);
   CHECK(proxies.client("10.0.0.1", xff("127.0.0.1, 192.0.2.1")) == "192.0.2.1");
   CHECK(proxies.client("10.0.0.1", xff("127.0.0.1,192.0.2.1 , 10.0.0.2")) == "192.0.2.1");
-  CHECK(proxies.hops == std::vector{address("10.0.0.2"), address("10.0.0.1")});
+  CHECK(proxies.hops == std::vector{hop_address("10.0.0.2"), hop_address("10.0.0.1")});
   CHECK(proxies.client("2001:db8::1", xff("192.0.2.1:4711")) == "192.0.2.1");
   CHECK(proxies.client("10.0.0.1", xff("[2001:db9::1]:80, 2001:db8::7")) == "2001:db9::1");
   CHECK(proxies.client("10.0.0.1", xff("::ffff:192.0.2.1")) == "192.0.2.1");
@@ -161,7 +163,7 @@ TEST_CASE("who has spoken to the first trusted proxy is found in any chain", "[s
         x_forwarded ? config::TrustedField::kXForwardedFor : config::TrustedField::kForwarded);
     const std::string name = x_forwarded ? "X-Forwarded-For" : "Forwarded";
     const std::string client = any(others);
-    Lines lines;
+    FieldLines lines;
     // A line of its own: what is malformed in a Forwarded would take what is appended to it along.
     for (std::uint64_t i = random() % 3; i != 0; --i) lines.emplace_back(name, any(spoofs));
     std::string speaker = client;
@@ -180,7 +182,7 @@ TEST_CASE("who has spoken to the first trusted proxy is found in any chain", "[s
       }
       own_line = false;
       speaker = any(trusted);
-      hops.push_back(address(speaker));
+      hops.push_back(hop_address(speaker));
     }
     if (proxies.client(speaker, lines) == client && same_ips(proxies.hops, hops)) {
       ++found;

@@ -19,7 +19,7 @@ config::Intercept some() {
   return intercept;
 }
 
-Splice at(const InterceptRules& rules, std::string_view host, std::uint16_t port = 443) {
+Splice connect_at(const InterceptRules& rules, std::string_view host, std::uint16_t port = 443) {
   return rules.at_connect({.host = host, .port = port});
 }
 
@@ -35,22 +35,22 @@ Splice said(const ClientHello& hello, HelloStatus status = HelloStatus::kComplet
 
 TEST_CASE("What is named is decrypted, and nothing else", "[settings][intercept]") {
   const InterceptRules rules(some());
-  CHECK(at(rules, "a.example") == Splice::kNone);
-  CHECK(at(rules, "x.b.example") == Splice::kNone);
-  CHECK(at(rules, "y.x.b.example") == Splice::kNone);
-  CHECK(at(rules, "b.example") == Splice::kNotNamed);
-  CHECK(at(rules, "x.a.example") == Splice::kNotNamed);
-  CHECK(at(rules, "nota.example") == Splice::kNotNamed);
-  CHECK(at(rules, "a.example.org") == Splice::kNotNamed);
-  CHECK(at(rules, "bank.b.example") == Splice::kNever);
-  CHECK(at(rules, "x.bank.b.example") == Splice::kNever);
-  CHECK(at(rules, "xbank.b.example") == Splice::kNone);
-  CHECK(at(rules, "a.example", 8443) == Splice::kPort);
-  CHECK(at(rules, "127.0.0.1") == Splice::kAddress);
-  CHECK(at(rules, "::1") == Splice::kAddress);
-  CHECK(at(rules, "2130706433") == Splice::kAddress);
-  CHECK(at(rules, "a.example.") == Splice::kAddress);
-  CHECK(at(InterceptRules(config::Intercept()), "a.example") == Splice::kNotNamed);
+  CHECK(connect_at(rules, "a.example") == Splice::kNone);
+  CHECK(connect_at(rules, "x.b.example") == Splice::kNone);
+  CHECK(connect_at(rules, "y.x.b.example") == Splice::kNone);
+  CHECK(connect_at(rules, "b.example") == Splice::kNotNamed);
+  CHECK(connect_at(rules, "x.a.example") == Splice::kNotNamed);
+  CHECK(connect_at(rules, "nota.example") == Splice::kNotNamed);
+  CHECK(connect_at(rules, "a.example.org") == Splice::kNotNamed);
+  CHECK(connect_at(rules, "bank.b.example") == Splice::kNever);
+  CHECK(connect_at(rules, "x.bank.b.example") == Splice::kNever);
+  CHECK(connect_at(rules, "xbank.b.example") == Splice::kNone);
+  CHECK(connect_at(rules, "a.example", 8443) == Splice::kPort);
+  CHECK(connect_at(rules, "127.0.0.1") == Splice::kAddress);
+  CHECK(connect_at(rules, "::1") == Splice::kAddress);
+  CHECK(connect_at(rules, "2130706433") == Splice::kAddress);
+  CHECK(connect_at(rules, "a.example.") == Splice::kAddress);
+  CHECK(connect_at(InterceptRules(config::Intercept()), "a.example") == Splice::kNotNamed);
 }
 
 TEST_CASE("Neither a listener of ours nor who rejects is decrypted", "[settings][intercept]") {

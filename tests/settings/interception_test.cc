@@ -10,7 +10,7 @@ namespace encore::server {
 namespace {
 
 constexpr WallTime kNow{std::chrono::seconds(1'800'000'000)};
-constexpr MonotonicTime kThen{std::chrono::hours(1)};
+constexpr MonotonicTime kConnectTime{std::chrono::hours(1)};
 
 // An authority in files of its own.
 class Authority {
@@ -49,7 +49,9 @@ std::string refused(const config::Intercept& intercept, WallTime now = kNow) {
   return interception.error().message;
 }
 
-net::Address client(const std::string& text) { return *net::Address::parse_ip(text, 1); }
+net::Address intercepted_client(const std::string& text) {
+  return *net::Address::parse_ip(text, 1);
+}
 
 }  // namespace
 
@@ -105,11 +107,12 @@ TEST_CASE("A reload keeps what was signed and who rejected it", "[settings][inte
   const Authority authority({"a.example"});
   const auto before = made(authority.intercepting({"a.example"}));
   REQUIRE(before->session("a.example", InterceptHttp2::kOn, kNow) != nullptr);
-  for (int i = 0; i < 3; ++i) before->note_reject(client("10.0.0.1"), "a.example", kThen);
+  for (int i = 0; i < 3; ++i)
+    before->note_reject(intercepted_client("10.0.0.1"), "a.example", kConnectTime);
   const auto after = made(authority.intercepting({"a.example", "x.a.example"}), before.get());
   CHECK(after->mint().kept() == 1);
   const auto at = [&](const Interception& interception, const char* who, const char* host) {
-    return interception.at_connect(client(who), host, 443, false, kThen);
+    return interception.at_connect(intercepted_client(who), host, 443, false, kConnectTime);
   };
   CHECK(at(*after, "10.0.0.1", "a.example") == Splice::kRejected);
   CHECK(at(*after, "10.0.0.2", "a.example") == Splice::kNone);
@@ -127,10 +130,11 @@ TEST_CASE("Who rejects may be left to fail", "[settings][intercept]") {
   config::Intercept intercept = authority.intercepting({"a.example"});
   intercept.on_client_reject = config::ClientReject::kFail;
   const auto interception = made(intercept);
-  for (int i = 0; i < 3; ++i) interception->note_reject(client("10.0.0.1"), "a.example", kThen);
-  CHECK(interception->at_connect(client("10.0.0.1"), "a.example", 443, false, kThen) ==
-        Splice::kNone);
-  CHECK(interception->rejected().paused(kThen) == 1);
+  for (int i = 0; i < 3; ++i)
+    interception->note_reject(intercepted_client("10.0.0.1"), "a.example", kConnectTime);
+  CHECK(interception->at_connect(intercepted_client("10.0.0.1"), "a.example", 443, false,
+                                 kConnectTime) == Splice::kNone);
+  CHECK(interception->rejected().paused(kConnectTime) == 1);
 }
 
 }  // namespace encore::server

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Nanoseconds kRest = std::chrono::seconds(10);
 
-MonotonicTime at(int seconds) { return MonotonicTime(std::chrono::seconds(seconds)); }
+MonotonicTime at(int second) { return MonotonicTime(std::chrono::seconds(second)); }
 
 // Servers named by their ports, 1 and up.
 void fill(ServerGroup& group, std::uint16_t count, std::uint16_t backups = 0) {

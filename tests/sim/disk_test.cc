@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-ReplayRequest ask(std::uint32_t object, std::uint64_t size) {
+ReplayRequest ask_object(std::uint32_t object, std::uint64_t size) {
   ReplayRequest request;
   request.key = {object * 0x9e3779b97f4a7c15U, object};
   request.object = object;
@@ -44,17 +44,17 @@ std::uint64_t placed(std::uint64_t bytes) {
   return cache::disk_room(128 + bytes + (bytes + 65535) / 65536 * 8);
 }
 
-class TraceFile {
+class DiskTraceFile {
  public:
-  explicit TraceFile(const std::string& kind)
+  explicit DiskTraceFile(const std::string& kind)
       : path_((std::filesystem::temp_directory_path() /
                ("encore_disk_" + std::to_string(::getpid()) + ".csv"))
                   .string()) {
     REQUIRE(run("generate " + kind + " -o " + path_).exit_code == 0);
   }
-  ~TraceFile() { std::filesystem::remove(path_); }
-  TraceFile(const TraceFile&) = delete;
-  TraceFile& operator=(const TraceFile&) = delete;
+  ~DiskTraceFile() { std::filesystem::remove(path_); }
+  DiskTraceFile(const DiskTraceFile&) = delete;
+  DiskTraceFile& operator=(const DiskTraceFile&) = delete;
   const std::string& path() const { return path_; }
 
  private:
@@ -69,7 +69,7 @@ TEST_CASE("What the memory has evicted is found on disk, and in memory after the
   std::vector<ReplayRequest> requests;
   for (int round = 0; round < 3; ++round) {
     for (std::uint32_t object = 1; object <= 10; ++object) {
-      requests.push_back(ask(object, 4000));
+      requests.push_back(ask_object(object, 4000));
     }
   }
   const ReplayCounts without = replay(
@@ -86,7 +86,7 @@ TEST_CASE("What the memory has evicted is found on disk, and in memory after the
   CHECK(with.disk_bytes_moved == 0);
   // The second time for 10, and then it is in memory.
   for (int time = 0; time < 3; ++time) {
-    requests.push_back(ask(10, 4000));
+    requests.push_back(ask_object(10, 4000));
   }
   CHECK(replay(requests, with_disk(8)).disk_hits == 17);
 }
@@ -95,7 +95,7 @@ TEST_CASE("A small disk moves on what was asked for there, up to its share", "[s
   // Twelve popular objects among a stream of others, on four segments.
   std::vector<ReplayRequest> requests;
   for (std::uint32_t i = 0; i < 4000; ++i) {
-    requests.push_back(i % 4 == 0 ? ask(1 + i / 4 % 12, 2000) : ask(1000 + i, 2000));
+    requests.push_back(i % 4 == 0 ? ask_object(1 + i / 4 % 12, 2000) : ask_object(1000 + i, 2000));
   }
   cache::KernelOptions options = with_disk(6);
   const ReplayCounts moved = replay(requests, options);
@@ -109,7 +109,7 @@ TEST_CASE("A small disk moves on what was asked for there, up to its share", "[s
 
 TEST_CASE("An object that is too large for the memory lies on disk alone, in parts",
           "[sim][disk]") {
-  const std::vector<ReplayRequest> requests(4, ask(1, 10'000'000));
+  const std::vector<ReplayRequest> requests(4, ask_object(1, 10'000'000));
   const ReplayCounts counts = replay(requests, with_large_disk(5 * kMiB, 6));
   CHECK(counts.hits == 3);
   CHECK(counts.disk_hits == 3);
@@ -118,13 +118,13 @@ TEST_CASE("An object that is too large for the memory lies on disk alone, in par
         2 * placed(cache::kPartBytes) + placed(10'000'000 - 2 * cache::kPartBytes) + placed(0));
   CHECK(counts.not_stored_full == 0);
   // One record where that takes it.
-  const std::vector<ReplayRequest> whole(2, ask(1, 4 * kMiB));
+  const std::vector<ReplayRequest> whole(2, ask_object(1, 4 * kMiB));
   CHECK(replay(whole, with_large_disk(3 * kMiB, 6)).disk_bytes_admitted == placed(4 * kMiB));
   // Objects that may not be stored at all are not written either, nor those that fit no disk.
   cache::KernelOptions bounded = with_large_disk(5 * kMiB, 6);
   bounded.max_object_bytes = 9'999'999;
   CHECK(replay(requests, bounded).disk_bytes_admitted == 0);
-  const std::vector<ReplayRequest> huge(2, ask(1, 12 * kMiB + 1));
+  const std::vector<ReplayRequest> huge(2, ask_object(1, 12 * kMiB + 1));
   const ReplayCounts none = replay(huge, with_large_disk(5 * kMiB, 6));
   CHECK(none.hits == 0);
   CHECK(none.disk_bytes_admitted == 0);
@@ -133,13 +133,13 @@ TEST_CASE("An object that is too large for the memory lies on disk alone, in par
 }
 
 TEST_CASE("A large object that fits the memory is there, and in parts on disk", "[sim][disk]") {
-  std::vector<ReplayRequest> requests{ask(1, 10'000'000), ask(1, 10'000'000)};
+  std::vector<ReplayRequest> requests{ask_object(1, 10'000'000), ask_object(1, 10'000'000)};
   CHECK(replay(requests, with_large_disk(25'000'000, 8)).disk_hits == 0);
-  requests.push_back(ask(2, 10'000'000));
-  requests.push_back(ask(3, 10'000'000));
+  requests.push_back(ask_object(2, 10'000'000));
+  requests.push_back(ask_object(3, 10'000'000));
   // On disk alone, then promoted as others are, then in memory again.
   for (int time = 0; time < 3; ++time) {
-    requests.push_back(ask(1, 10'000'000));
+    requests.push_back(ask_object(1, 10'000'000));
   }
   const ReplayCounts counts = replay(requests, with_large_disk(25'000'000, 8));
   CHECK(counts.hits == 4);
@@ -149,10 +149,10 @@ TEST_CASE("A large object that fits the memory is there, and in parts on disk", 
 
 TEST_CASE("A large object of which a part has gone is fetched again", "[sim][disk]") {
   // Five parts, four of them in the first segment, and others until that one goes.
-  const ReplayRequest first = ask(1, 5 * cache::kPartBytes);
+  const ReplayRequest first = ask_object(1, 5 * cache::kPartBytes);
   std::vector<ReplayRequest> requests{first};
   for (std::uint32_t object = 2; object < 12; ++object) {
-    requests.push_back(ask(object, 3 * cache::kPartBytes));
+    requests.push_back(ask_object(object, 3 * cache::kPartBytes));
   }
   CHECK(replay(requests, with_large_disk(5 * kMiB, 10)).disk_parts_dropped == 4);
   requests.push_back(first);
@@ -171,7 +171,8 @@ TEST_CASE("What a replay counts of its disk is what the kernel counts", "[sim][d
   std::vector<ReplayRequest> requests;
   for (int i = 0; i < 6000; ++i) {
     const auto object = static_cast<std::uint32_t>(random() % (random() % 4 == 0 ? 400 : 30));
-    requests.push_back(ask(object, (1 + object * 7919 % 97) * (object % 5 == 0 ? 400'000 : 5000)));
+    requests.push_back(
+        ask_object(object, (1 + object * 7919 % 97) * (object % 5 == 0 ? 400'000 : 5000)));
     requests.back().time_ns = i * std::int64_t{1'000'000};
     requests.back().ttl_seconds = object % 3 == 0 ? 20U : 100'000U;
   }
@@ -204,7 +205,7 @@ TEST_CASE("What a replay counts of its disk is what the kernel counts", "[sim][d
 }
 
 TEST_CASE("The report tells hits by tier and what was written on disk and why", "[sim][disk]") {
-  const TraceFile trace("akamai --requests 40000 --size lognormal:4096:1 --seed 3");
+  const DiskTraceFile trace("akamai --requests 40000 --size lognormal:4096:1 --seed 3");
   const std::string line = "replay " + trace.path() +
                            " --cache-size 2MiB --disk-size 16MiB --disk-segment 1MiB --capacity "
                            "10000 --admission always,second-hit --json --no-timing";
@@ -238,7 +239,7 @@ TEST_CASE("The report tells hits by tier and what was written on disk and why", 
 }
 
 TEST_CASE("Options of the disk that cannot be are refused with what is accepted", "[sim][disk]") {
-  const TraceFile trace("zipf --requests 2000");
+  const DiskTraceFile trace("zipf --requests 2000");
   const std::string line = "replay " + trace.path() + " ";
   check_refused(run(line + "--disk-segment 1MiB"), "--disk-segment goes with --disk-size only");
   check_refused(run(line + "--disk-reinsert 0.2"), "--disk-reinsert goes with --disk-size only");

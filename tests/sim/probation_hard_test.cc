@@ -9,9 +9,9 @@ namespace encore::sim {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kMiB = 1024 * kKiB;
+constexpr std::uint64_t kMebibyte = 1024 * kKiB;
 
-struct Outcome {
+struct ProbationOutcome {
   double hits = 0;     // percent
   double written = 0;  // to disk, percent of the bytes requested
   cache::ProbationSample followed = cache::ProbationSample::kOne;
@@ -23,8 +23,8 @@ class Run {
   explicit Run(std::optional<double> write_cost) {
     ReplayOptions options;
     options.kernel =
-        kernel(16 * kMiB, cache::EvictionPolicy::kFifo, cache::AdmissionPolicy::kAlways);
-    options.probation = {.settings = {.disk_bytes = 240 * kMiB,
+        kernel(16 * kMebibyte, cache::EvictionPolicy::kFifo, cache::AdmissionPolicy::kAlways);
+    options.probation = {.settings = {.disk_bytes = 240 * kMebibyte,
                                       .keys = {.bits = 61'440 * 16,
                                                .hashes = filter::kSplitHashes,
                                                .capacity = 61'440,
@@ -46,7 +46,7 @@ class Run {
     REQUIRE(generator);
     for (GeneratedRequest request; (*generator)->next(request);) ask(request.id, 32 * kKiB);
   }
-  Outcome outcome() {
+  ProbationOutcome outcome() {
     feed();
     const ReplayCounts& c = run_->counts();
     const auto percent = [](std::uint64_t part, std::uint64_t whole) {
@@ -67,7 +67,7 @@ class Run {
   std::vector<ReplayRequest> requests_;
 };
 
-Outcome ask_all(std::optional<double> write_cost, const GeneratorOptions& options) {
+ProbationOutcome ask_all(std::optional<double> write_cost, const GeneratorOptions& options) {
   Run run(write_cost);
   run.ask_all(options);
   return run.outcome();
@@ -81,19 +81,19 @@ constexpr std::optional<double> kSampled = 0.3;
 TEST_CASE("what is requested once is written to fill the disk, and then no more",
           "[sim][probation][hard]") {
   const GeneratorOptions scan{.pattern = Pattern::kScan, .requests = 60'000, .mixture = {}};
-  const Outcome outcome = ask_all(kSampled, scan);
+  const ProbationOutcome outcome = ask_all(kSampled, scan);
   CHECK(outcome.hits == 0);
-  CHECK(outcome.written * 60'000 / 100 * 32 * kKiB == Approx(240 * kMiB).epsilon(.01));
+  CHECK(outcome.written * 60'000 / 100 * 32 * kKiB == Approx(240 * kMebibyte).epsilon(.01));
 }
 
 TEST_CASE("a loop that is larger than the cache keeps a part of itself there",
           "[sim][probation][hard]") {
   const GeneratorOptions loop{
       .pattern = Pattern::kLoop, .requests = 400'000, .objects = 12'288, .mixture = {}};
-  const Outcome fixed = ask_all(kFixed, loop);
+  const ProbationOutcome fixed = ask_all(kFixed, loop);
   CHECK(fixed.hits == Approx(35.7).margin(.3));
   CHECK(fixed.written == Approx(50.0).margin(1));
-  const Outcome sampled = ask_all(kSampled, loop);
+  const ProbationOutcome sampled = ask_all(kSampled, loop);
   CHECK(sampled.hits > 53);
   CHECK(sampled.written < 25);
 }
@@ -103,7 +103,7 @@ TEST_CASE("where each object comes twice, half a cache apart, samples write all"
   const GeneratorOptions twice{
       .pattern = Pattern::kTwice, .requests = 200'000, .objects = 2048, .mixture = {}};
   CHECK(ask_all(kFixed, twice).hits < 5);
-  const Outcome sampled = ask_all(kSampled, twice);
+  const ProbationOutcome sampled = ask_all(kSampled, twice);
   CHECK(sampled.hits > 46);
   CHECK(sampled.followed == cache::ProbationSample::kAll);
 }
@@ -120,10 +120,10 @@ TEST_CASE("bursts of huge objects do not flush the disk, for their keys wait",
       run.ask(request.id, 16 * kKiB);
       // 200 of them, each twice in a row.
       for (int k = 0; k < (n % 60'000 >= 59'800 ? 2 : 0); ++k) {
-        run.ask(100'000 + n / 60'000 * 200 + n % 200, 12 * kMiB);
+        run.ask(100'000 + n / 60'000 * 200 + n % 200, 12 * kMebibyte);
       }
     }
-    const Outcome outcome = run.outcome();
+    const ProbationOutcome outcome = run.outcome();
     CHECK(outcome.hits > 67);
     // Admitted at their second request, they would be 41 % of it.
     CHECK(outcome.written < 5);

@@ -23,18 +23,18 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Trace {
+struct SampledTrace {
   ObjectTable objects;
   std::vector<ReplayRequest> requests;
 };
 
-Trace zipf_trace(std::uint64_t requests, std::uint64_t objects) {
+SampledTrace zipf_trace(std::uint64_t requests, std::uint64_t objects) {
   const auto sizes = parse_distribution("lognormal:100:1:1000");
   REQUIRE(sizes);
   auto generator = make_generator(
       {.requests = requests, .objects = objects, .alpha = 0.8, .mixture = {}, .size = *sizes});
   REQUIRE(generator);
-  Trace trace;
+  SampledTrace trace;
   GeneratedRequest made;
   while ((*generator)->next(made)) {
     trace.requests.push_back(
@@ -53,7 +53,7 @@ struct Sampled {
   std::vector<ReplayRequest> all;
   std::vector<std::vector<ReplayRequest>> parts{cache::SpatialSample::kParts};
 };
-Sampled sample_of(Trace& trace, const cache::SpatialSample& sample) {
+Sampled sample_of(SampledTrace& trace, const cache::SpatialSample& sample) {
   ObjectTable kept;
   for (const ReplayRequest& request : trace.requests) {
     if (sample.contains(request.key)) {
@@ -74,7 +74,7 @@ Sampled sample_of(Trace& trace, const cache::SpatialSample& sample) {
   return sampled;
 }
 
-SampledFrom from(const Trace& trace, double rate) {
+SampledFrom from(const SampledTrace& trace, double rate) {
   SampledFrom whole{.rate = rate, .requests = trace.requests.size()};
   for (const ReplayRequest& request : trace.requests) {
     whole.bytes_requested += request.size_bytes;
@@ -85,8 +85,8 @@ SampledFrom from(const Trace& trace, double rate) {
 // Whether the caches shrink with the sample; if not, that is a defect.
 enum class Shrink : std::uint8_t { kYes, kNo };
 
-HitRatios simulated(const Trace& trace, const Sampled& sampled, const cache::KernelOptions& planned,
-                    double rate, Shrink shrink) {
+HitRatios simulated(const SampledTrace& trace, const Sampled& sampled,
+                    const cache::KernelOptions& planned, double rate, Shrink shrink) {
   const auto options = [&](double of) {
     return cache::scaled_kernel(planned, shrink == Shrink::kYes ? of : 1);
   };
@@ -97,8 +97,8 @@ HitRatios simulated(const Trace& trace, const Sampled& sampled, const cache::Ker
   return estimated_hit_ratios(replay(sampled.all, options(rate)), parts, from(trace, rate));
 }
 
-HitRatios stacked(const Trace& trace, const Sampled& sampled, std::uint64_t bytes, double rate,
-                  Shrink shrink) {
+HitRatios stacked(const SampledTrace& trace, const Sampled& sampled, std::uint64_t bytes,
+                  double rate, Shrink shrink) {
   const auto counts = [&](std::span<const ReplayRequest> requests, double of) {
     LruCurve curve({.cache_bytes = {bytes}, .rate = shrink == Shrink::kYes ? of : 1});
     curve.end_warmup();
@@ -117,7 +117,7 @@ bool holds(const BoundedShare& share, std::uint64_t part, std::uint64_t whole) {
   return share.low <= truth && truth <= share.high;
 }
 
-std::string temporary(const std::string& name) {
+std::string sample_path(const std::string& name) {
   return (std::filesystem::temp_directory_path() /
           ("encore_sample_" + std::to_string(::getpid()) + name))
       .string();
@@ -152,7 +152,7 @@ TEST_CASE("Stack distances are those of a list in the order of use", "[sim][samp
 
 TEST_CASE("Without a sample the curve of LRU is a replay of each size, hit by hit",
           "[sim][sample]") {
-  const Trace trace = zipf_trace(60000, 6000);
+  const SampledTrace trace = zipf_trace(60000, 6000);
   const std::vector<std::uint64_t> sizes = {1000, 1234, 5000, 20000, 100000, 400000, 2000000};
   LruCurve curve({.cache_bytes = sizes, .entry_overhead_bytes = 7});
   curve.feed(std::span(trace.requests).first(10000));
@@ -176,7 +176,7 @@ TEST_CASE("Without a sample the curve of LRU is a replay of each size, hit by hi
 
 TEST_CASE("A sample's bounds hold, and would not with a cache that is not scaled",
           "[sim][sample]") {
-  Trace trace = zipf_trace(200000, 20000);
+  SampledTrace trace = zipf_trace(200000, 20000);
   constexpr double kRate = 0.1;
   constexpr std::uint64_t kSeeds = 5;
   const std::uint64_t footprint = trace.objects.footprint_bytes();
@@ -234,7 +234,7 @@ TEST_CASE("A sample of limited size is all of the objects below its rate", "[sim
 
 TEST_CASE("Curves from the command: exact by both methods, sampled within their bounds",
           "[sim][sample]") {
-  const std::string trace = temporary(".csv.zst");
+  const std::string trace = sample_path(".csv.zst");
   REQUIRE(run("generate zipf --requests 100000 --objects 10000 --alpha 0.8 --size "
               "lognormal:1000:1 -o " +
               trace)
@@ -274,7 +274,7 @@ TEST_CASE("Curves from the command: exact by both methods, sampled within their 
 }
 
 TEST_CASE("A sampled replay speaks of the whole trace", "[sim][sample]") {
-  const std::string trace = temporary(".enc");
+  const std::string trace = sample_path(".enc");
   REQUIRE(run("generate akamai --requests 200000 --size 1000 -o " + trace).exit_code == 0);
   const std::string line =
       "replay " + trace + " --cache-size 5% --capacity 20000 --eviction sieve --warmup 10240";

@@ -10,17 +10,17 @@ namespace encore::sim {
 
 namespace {
 
-class Trace {
+class TuneTrace {
  public:
-  explicit Trace(const std::string& pattern) {
+  explicit TuneTrace(const std::string& pattern) {
     path_ = (std::filesystem::temp_directory_path() /
              ("encore_tune_" + std::to_string(::getpid()) + ".csv"))
                 .string();
     REQUIRE(run("generate " + pattern + " -o " + path_).exit_code == 0);
   }
-  ~Trace() { std::filesystem::remove(path_); }
-  Trace(const Trace&) = delete;
-  Trace& operator=(const Trace&) = delete;
+  ~TuneTrace() { std::filesystem::remove(path_); }
+  TuneTrace(const TuneTrace&) = delete;
+  TuneTrace& operator=(const TuneTrace&) = delete;
   const std::string& path() const { return path_; }
 
  private:
@@ -30,7 +30,7 @@ class Trace {
 }  // namespace
 
 TEST_CASE("Tune recommends second-hit where most objects are asked for once", "[sim][tune][long]") {
-  const Trace trace("akamai --requests 100000 --size lognormal:16KiB:1");
+  const TuneTrace trace("akamai --requests 100000 --size lognormal:16KiB:1");
   const Ran ran = run("tune " + trace.path() + " --cache-size 5% --no-timing");
   REQUIRE(ran.exit_code == 0);
   const std::size_t section = ran.out.find("[admission]");
@@ -43,7 +43,7 @@ TEST_CASE("Tune recommends second-hit where most objects are asked for once", "[
 
 TEST_CASE("Tune says so where second-hit does not pay", "[sim][tune]") {
   // Every object comes twice, soon after: nothing to keep out, and half of the hits to lose.
-  const Trace trace("mixture --requests 60000 --objects 60000 --mix scan=1");
+  const TuneTrace trace("mixture --requests 60000 --objects 60000 --mix scan=1");
   std::ofstream doubled(trace.path(), std::ios::trunc);
   for (int i = 0; i < 30000; ++i) {
     doubled << i << "," << i << ",100\n" << i << "," << i << ",100\n";
@@ -62,7 +62,7 @@ TEST_CASE("Tune tries windows far below a 64th of the objects, and says how sure
           "[sim][tune][long]") {
   // Each object comes twice, 20 requests apart, and the objects that come once between them are
   // many: a window of some twenty has all the hits, and a larger one nothing more.
-  const Trace trace("zipf --requests 10");
+  const TuneTrace trace("zipf --requests 10");
   std::ofstream lines(trace.path(), std::ios::trunc);
   for (int i = 0; i < 40000; ++i) {
     const int again = i - 10;
@@ -95,7 +95,7 @@ TEST_CASE("Tune tries windows far below a 64th of the objects, and says how sure
 }
 
 TEST_CASE("Tune weighs probation in front of a disk", "[sim][tune]") {
-  const Trace trace("akamai --requests 100000 --size lognormal:16KiB:1");
+  const TuneTrace trace("akamai --requests 100000 --size lognormal:16KiB:1");
   const std::string command =
       "tune " + trace.path() +
       " --cache-size 4MiB --disk-size 60MiB --disk-segment 1MiB --no-timing";
@@ -126,7 +126,7 @@ TEST_CASE("Tune weighs probation in front of a disk", "[sim][tune]") {
 }
 
 TEST_CASE("Tune refuses what it cannot study", "[sim][tune]") {
-  const Trace trace("zipf --requests 1000");
+  const TuneTrace trace("zipf --requests 1000");
   for (const char* bad : {"--cache-size 1MiB,2MiB", "--eviction belady", "--warmup 100%",
                           "--warmup 5", "--layout round", "--cache-size 0"}) {
     INFO(bad);

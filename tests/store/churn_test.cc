@@ -16,7 +16,7 @@ using cache::ObjectSizes;
 
 namespace {
 
-const std::string kHead(250, 'h');
+const std::string kPaddedHead(250, 'h');
 
 // One object a key; evicts the oldest beyond its budget, or (`random`) any.
 class Cache {
@@ -30,7 +30,7 @@ class Cache {
   void add(std::size_t size, bool evict_oldest) {
     const std::uint64_t number = next_++;
     const std::string key = "http://example.com/" + std::to_string(number);
-    const ObjectSizes sizes{key.size(), 0, kHead.size(), size};
+    const ObjectSizes sizes{key.size(), 0, kPaddedHead.size(), size};
     charged_ += charge_for(sizes);
     while (charged_ > budget_ && !entries_.empty()) evict(evict_oldest);
     ObjectRef object = make(key, number, size);
@@ -43,7 +43,7 @@ class Cache {
   bool verify() {
     for (const Entry& entry : entries_) {
       const ObjectRef object = kernel_.get(entry.key);
-      if (!object || object->key() != entry.key || object->head() != kHead) return false;
+      if (!object || object->key() != entry.key || object->head() != kPaddedHead) return false;
       if (whole_body(object) != pattern(entry.number, entry.size)) return false;
     }
     return true;
@@ -61,9 +61,9 @@ class Cache {
 
   ObjectRef make(const std::string& key, std::uint64_t number, std::size_t size) {
     const std::string body = pattern(number, size);
-    if (is_inline({key.size(), 0, kHead.size(), size})) {
+    if (is_inline({key.size(), 0, kPaddedHead.size(), size})) {
       const iovec part = part_of(body);
-      auto object = store_.make_small({key, {}, kHead}, {&part, 1});
+      auto object = store_.make_small({key, {}, kPaddedHead}, {&part, 1});
       REQUIRE(object);
       return *object;
     }
@@ -71,7 +71,7 @@ class Cache {
     REQUIRE(writer);
     if ((*writer)->body()->append(bytes_of(body)) != size) FAIL("no room for " << size);
     (*writer)->body()->complete();
-    auto object = (*writer)->commit({key, {}, kHead});
+    auto object = (*writer)->commit({key, {}, kPaddedHead});
     REQUIRE(object);
     return *object;
   }
@@ -154,7 +154,7 @@ TEST_CASE("an object that the kernel will not exchange stays where it is", "[sto
   const std::string body = pattern(1, 1'000);
   const iovec part = part_of(body);
   for (int i = 0; i < 2'000; ++i) {
-    auto object = store->make_small({"key", {}, kHead}, {&part, 1});
+    auto object = store->make_small({"key", {}, kPaddedHead}, {&part, 1});
     REQUIRE(object);
     objects.push_back(std::move(*object));
   }
@@ -177,7 +177,7 @@ TEST_CASE("at the limit holes are closed before a request is refused", "[store]"
   const iovec part = part_of(body);
   std::size_t count = 0;
   for (;; ++count) {
-    auto object = store->make_small({"key " + std::to_string(count), {}, kHead}, {&part, 1});
+    auto object = store->make_small({"key " + std::to_string(count), {}, kPaddedHead}, {&part, 1});
     if (!object) break;
     kernel.put("key " + std::to_string(count), std::move(*object));
   }

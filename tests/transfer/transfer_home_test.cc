@@ -9,13 +9,13 @@
 namespace encore::server {
 namespace {
 
-struct Counting final : public WakeTarget {
+struct CountingTarget final : public WakeTarget {
   void on_wake_up() override { ++calls; }
   int calls = 0;
 };
 
-struct Fixture {
-  Fixture() {
+struct HomeFixture {
+  HomeFixture() {
     auto made = net::Loop::create();
     REQUIRE(made.has_value());
     loop = std::move(*made);
@@ -33,9 +33,9 @@ struct Fixture {
 };
 
 TEST_CASE("a wake-up reaches who holds the ticket, on the home's loop", "[transfer][home]") {
-  Fixture f;
-  Counting one;
-  Counting other;
+  HomeFixture f;
+  CountingTarget one;
+  CountingTarget other;
   const auto ticket = f.home->enter(one);
   const auto others = f.home->enter(other);
   CHECK(f.home->size() == 2);
@@ -52,8 +52,8 @@ TEST_CASE("a wake-up reaches who holds the ticket, on the home's loop", "[transf
 
 TEST_CASE("a wake-up is for one stay: who comes to the place next is not called",
           "[transfer][home]") {
-  Fixture f;
-  Counting one;
+  HomeFixture f;
+  CountingTarget one;
   auto ticket = f.home->enter(one);
   for (int round = 0; round < 100; ++round) {
     f.home->wake(ticket);
@@ -72,7 +72,7 @@ TEST_CASE("a wake-up is for one stay: who comes to the place next is not called"
 }
 
 TEST_CASE("homes may take turns on one thread", "[transfer][home]") {
-  Fixture f;
+  HomeFixture f;
   TransferHome other(*f.loop);
   CHECK(f.home->is_here());
   CHECK_FALSE(other.is_here());
