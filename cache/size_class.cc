@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kClassesMax = 128;
 
-struct Table {
+struct SizeTable {
   std::array<SizeClass, kClassesMax> classes{};
   std::size_t count = 0;
   // Class of the smallest slot for each multiple of the alignment.
@@ -23,8 +23,8 @@ struct Table {
   }
 };
 
-constexpr Table make_table() {
-  Table table;
+constexpr SizeTable make_table() {
+  SizeTable table;
   // n slots a page, n in 16 steps a doubling below 4 KiB.
   for (std::size_t n = 4; n <= kSlotsPerPageMax;) {
     table.add(kPageBytes / n / kSlotAlignment * kSlotAlignment);
@@ -53,7 +53,7 @@ constexpr Table make_table() {
   return table;
 }
 
-constexpr Table kTable = make_table();
+constexpr SizeTable kTable = make_table();
 static_assert(kTable.classes[0].slot_bytes == kSlotBytesMin);
 static_assert(kTable.classes[kTable.count - 1].slot_bytes == kSlotBytesMax);
 

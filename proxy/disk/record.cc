@@ -14,7 +14,7 @@ constexpr std::uint32_t kRecordMagic = 0x43524e45;  // "ENRC"
 // Offsets of the fields of the header; the bytes between them are zero.
 constexpr std::size_t kKindAt = 4;
 constexpr std::size_t kLayoutAt = 5;
-constexpr std::size_t kNamesAt = 6;
+constexpr std::size_t kNamesSizeAt = 6;
 constexpr std::size_t kRecordVersionAt = 8;
 constexpr std::size_t kKeyAt = 16;
 constexpr std::size_t kVariantAt = 32;
@@ -54,7 +54,7 @@ void put_header(const Record& record, std::byte* out) {
   put(out, kRecordMagic);
   put(out + kKindAt, static_cast<std::uint8_t>(fields.kind));
   put(out + kLayoutAt, kLayout);
-  put(out + kNamesAt, static_cast<std::uint16_t>(record.text.names.size()));
+  put(out + kNamesSizeAt, static_cast<std::uint16_t>(record.text.names.size()));
   put(out + kRecordVersionAt, fields.version);
   put(out + kKeyAt, fields.key.lo);
   put(out + kKeyAt + 8, fields.key.hi);
@@ -136,7 +136,7 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kRecordHead
                  .body_bytes = get<std::uint64_t>(at + kBodyAt),
                  .body = get<std::uint64_t>(at + kBodyNumberAt)},
       .shape = {.key_bytes = get<std::uint32_t>(at + kSizesAt),
-                .names_bytes = get<std::uint16_t>(at + kNamesAt),
+                .names_bytes = get<std::uint16_t>(at + kNamesSizeAt),
                 .meta_bytes = get<std::uint32_t>(at + kSizesAt + 4),
                 .head_bytes = get<std::uint32_t>(at + kSizesAt + 8),
                 .is_earlier = layout == kEarlierLayout},

@@ -19,12 +19,14 @@
 namespace encore::server {
 namespace {
 
-bool is_get(const RequestContext& request) { return request.head.method == http::Method::kGet; }
+bool asks_by_get(const RequestContext& request) {
+  return request.head.method == http::Method::kGet;
+}
 
 // True if the body of a disk-only object is gone.
 bool has_lost_body(const DiskLoads& loads, const RequestContext& request,
                    const store::Object& object) {
-  return is_get(request) && is_on_disk_alone(object) &&
+  return asks_by_get(request) && is_on_disk_alone(object) &&
          !loads.has_parts(request.hash, *large_body_of(object));
 }
 
@@ -103,7 +105,7 @@ void Exchange::start() {
       ask({});
       return;
     case RequestPath::kCache:
-      if (!is_get(*request_) && !found_.object && !found_.disk) {
+      if (!asks_by_get(*request_) && !found_.object && !found_.disk) {
         found_ = services_.cache.lookup(*request_);
       }
       look_at_found();

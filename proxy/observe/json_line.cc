@@ -9,7 +9,7 @@
 namespace encore::server {
 namespace {
 
-constexpr char kHex[] = "0123456789abcdef";
+constexpr char kHexDigits[] = "0123456789abcdef";
 
 // Matches bytes that a JSON string cannot contain unescaped: all but visible ASCII and spaces, and
 // '"' and '\'.
@@ -141,8 +141,8 @@ void JsonLine::put_escaped(std::string_view value) {
     } else {
       const auto byte = static_cast<unsigned char>(c);
       put("\\u00");
-      *at_++ = kHex[byte >> 4U];
-      *at_++ = kHex[byte & 15U];
+      *at_++ = kHexDigits[byte >> 4U];
+      *at_++ = kHexDigits[byte & 15U];
     }
   }
 }

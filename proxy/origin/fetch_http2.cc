@@ -8,8 +8,9 @@ namespace encore::server {
 
 namespace {
 
-OriginLink::AttemptFailure failure_of(StreamFailure::Kind kind) {
-  using AttemptFailure = OriginLink::AttemptFailure;
+using AttemptFailure = OriginLink::AttemptFailure;
+
+AttemptFailure failure_of(StreamFailure::Kind kind) {
   switch (kind) {
     case StreamFailure::Kind::kRefused:
       return AttemptFailure::kRefused;

@@ -26,7 +26,7 @@ h2::Options options_of(const Runtime& runtime) {
 }
 
 // How long connections stay in use whose name is not told.
-constexpr Nanoseconds kUnconfirmedUse = std::chrono::seconds(30);
+constexpr Nanoseconds kUnnamedUse = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -58,7 +58,7 @@ OriginHttp2Connection* OriginHttp2Choice::find_confirmed(
   OriginHttp2Connection* const found =
       services_.pool.http2().find(server.pool_key, std::cref(is_named));
   if (found == nullptr) return nullptr;
-  found->set_named_until(services_.loop.now() + (result ? result->time_to_live : kUnconfirmedUse));
+  found->set_named_until(services_.loop.now() + (result ? result->time_to_live : kUnnamedUse));
   return found;
 }
 

@@ -65,15 +65,15 @@ Result<void> take_form(std::string_view form, PurgeOrder& order) {
 constexpr int kJsonDepth = 2;
 
 Result<nlohmann::json> parse_flat(std::string_view text) {
-  using Json = nlohmann::json;
+  using Parsed = nlohmann::json;
   bool too_deep = false;
-  const auto keep = [&too_deep](int depth, Json::parse_event_t event, const Json& /*value*/) {
+  const auto keep = [&too_deep](int depth, Parsed::parse_event_t event, const Parsed& /*value*/) {
     const bool opens =
-        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+        event == Parsed::parse_event_t::object_start || event == Parsed::parse_event_t::array_start;
     too_deep = too_deep || (opens && depth >= kJsonDepth);
     return !too_deep;
   };
-  Json json = Json::parse(text, keep, false);
+  Parsed json = Parsed::parse(text, keep, false);
   if (too_deep)
     return fail("the body is nested; accepted: keys with a string or a list of strings");
   if (!json.is_object()) return fail("the body is not a JSON object");

@@ -35,7 +35,7 @@ void add_listeners(const char* table, std::uint16_t port, std::set<std::string>&
 }
 
 // The program's file may have been replaced since it was started: "/usr/bin/encore (deleted)".
-bool is_encore(const fs::path& process) {
+bool runs_encore(const fs::path& process) {
   std::error_code error;
   const std::string program = fs::read_symlink(process / "exe", error).filename().string();
   return program == "encore" || program == "encore (deleted)";
@@ -54,7 +54,7 @@ bool has_descriptor_of(const fs::path& process, const std::set<std::string>& ino
 }  // namespace
 
 bool is_encore(pid_t process) {
-  return process != ::getpid() && is_encore(fs::path("/proc") / std::to_string(process));
+  return process != ::getpid() && runs_encore(fs::path("/proc") / std::to_string(process));
 }
 
 std::optional<pid_t> running_encore_on(std::uint16_t port) {
@@ -66,7 +66,7 @@ std::optional<pid_t> running_encore_on(std::uint16_t port) {
     pid_t process = 0;
     const auto [stop, status] = std::from_chars(name.data(), name.data() + name.size(), process);
     if (status != std::errc() || stop != name.data() + name.size()) continue;
-    if (process == ::getpid() || !is_encore(at->path())) continue;
+    if (process == ::getpid() || !runs_encore(at->path())) continue;
     if (has_descriptor_of(at->path(), inodes)) return process;
   }
   return std::nullopt;

@@ -143,7 +143,7 @@ class GenerateCommand final : public Command {
     std::uint64_t made = 0;
     std::uint64_t bytes = 0;
     GeneratedRequest request;
-    constexpr std::uint64_t kReport = 4096;
+    constexpr std::uint64_t kReportEvery = 4096;
     while (generator.next(request)) {
       auto written = (*writer)->write({.id = request.id,
                                        .time_ns = request.time_ns,
@@ -153,8 +153,8 @@ class GenerateCommand final : public Command {
         return std::unexpected(written.error());
       }
       bytes += request.size_bytes;
-      if (++made % kReport == 0) {
-        monitor.done += kReport;
+      if (++made % kReportEvery == 0) {
+        monitor.done += kReportEvery;
         if (monitor.stop && made < options_.requests) {
           break;
         }

@@ -39,7 +39,7 @@ constexpr double kHitsLostMax = 0.005;
 constexpr double kWritesSavedMin = 0.3;
 constexpr double kHitsLostForWritesMax = 0.02;
 
-std::string plain(double number) {
+std::string short_number(double number) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%g", number);
   return text.data();
@@ -245,8 +245,8 @@ class TuneCommand final : public Command {
     const Measured& chosen = choose_cost(*measured);
     const Balance balance = balance_of(measured->front(), chosen);
     const Difference gained{-balance.lost.value, -balance.lost.high, -balance.lost.low};
-    report.notes = {"At a write cost of " + plain(chosen.write_cost) + ", probation has hits for " +
-                    interval_text(gained) +
+    report.notes = {"At a write cost of " + short_number(chosen.write_cost) +
+                    ", probation has hits for " + interval_text(gained) +
                     " more of the requests than storing everything, and writes " +
                     interval_text(balance.saved) +
                     " fewer bytes. A lower write cost writes more for more hits: choose the row "
@@ -256,7 +256,7 @@ class TuneCommand final : public Command {
                    " before a disk of " + format_bytes(disk_.bytes()) + "\n" +
                    "policy = \"probation\"           # hits " + percent_text(chosen.hits) +
                    ", written " + format_bytes(chosen.bytes_written) + "\n" +
-                   "write_cost = " + plain(chosen.write_cost) + "\n";
+                   "write_cost = " + short_number(chosen.write_cost) + "\n";
     return outcome;
   }
 
@@ -479,7 +479,7 @@ class TuneCommand final : public Command {
     text += "policy = \"second-hit\"          # hits " + percent_text(-balance.lost.value) +
             ", writes saved " + percent_text(balance.saved.value) + "\n";
     text += "capacity = " + std::to_string(chosen.window) + "\n";
-    text += "fpr = " + plain(chosen.fpr) + "\n";
+    text += "fpr = " + short_number(chosen.fpr) + "\n";
     text += "layout = \"" + layout_ + "\"\n";
     return text;
   }

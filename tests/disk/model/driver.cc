@@ -25,8 +25,6 @@ Record record_of(const Committed& object, std::span<const iovec> body) {
 
 iovec piece_of(std::string_view text) { return {const_cast<char*>(text.data()), text.size()}; }
 
-std::string tag(std::uint64_t number) { return "#tag" + std::to_string(number) + "#"; }
-
 }  // namespace
 
 Driver::Driver(File& file, const DriverOptions& options, History& history, std::uint64_t seed,

@@ -36,6 +36,9 @@ struct RecordSpec {
 };
 MadeRecord made_record(std::mt19937_64& random, const RecordSpec& spec);
 
+// In the meta of what has it.
+inline std::string tag(std::uint64_t number) { return "#tag" + std::to_string(number) + "#"; }
+
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }

@@ -11,10 +11,8 @@ namespace encore::disk {
 namespace {
 
 constexpr filter::Seed kSeed{11, 12};
-constexpr std::uint64_t kTags = 12;
+constexpr std::uint64_t kServedTags = 12;
 constexpr auto kStart = std::chrono::seconds(1'700'000'000);
-
-std::string tag(std::uint64_t number) { return "#tag" + std::to_string(number) + "#"; }
 
 class CommittedSource final : public RecordSource {
  public:
@@ -255,7 +253,7 @@ void Served::step() {
   } else if (what < 58) {
     invalidate(random_() % options_.keys, random_() % 2 == 0);
   } else if (what == 58) {
-    purge(PurgeKind::kTag, tag(random_() % kTags));
+    purge(PurgeKind::kTag, tag(random_() % kServedTags));
   } else if (what == 59 && random_() % 4 == 0) {
     purge(PurgeKind::kPrefix, texts_[random_() % options_.keys].substr(0, 20));
   } else if (what < 65) {
@@ -275,7 +273,7 @@ std::shared_ptr<Committed> Served::made_object(const Name& name, std::size_t bod
   auto object = std::make_shared<Committed>();
   object->key = texts_[name.first];
   object->names = name.second == 0 ? "" : "accept-encoding";
-  object->meta = tag(random_() % kTags) + random_text(random_, 40);
+  object->meta = tag(random_() % kServedTags) + random_text(random_, 40);
   object->head = "HTTP/1.1 200 OK\r\n\r\n";
   object->body = random_text(random_, body_bytes);
   object->fields = {.kind = RecordKind::kObject,
