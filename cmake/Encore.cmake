@@ -14,10 +14,10 @@ if(ENCORE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
       CCACHE_SLOPPINESS=pch_defines,time_macros ${ENCORE_CCACHE})
 endif()
 
-# Most of what a source takes to compile is what its headers instantiate. Eight sources of a library
-# compiled as one take a quarter of the time of the eight. The presets do so, but those for planted faults
+# Most of what a source takes to compile is what its headers instantiate. Twelve sources of a library
+# compiled as one take a quarter of the time of the twelve. The presets do so, but those for planted faults
 # and for ./dev lint, which shows that each source includes what it uses.
-option(ENCORE_UNITY "Compile the sources of a library in groups of eight" OFF)
+option(ENCORE_UNITY "Compile the sources of a library in groups of twelve, those of a test of sixteen" OFF)
 
 add_library(encore_options INTERFACE)
 target_include_directories(encore_options INTERFACE ${CMAKE_SOURCE_DIR})
@@ -69,6 +69,16 @@ add_library(encore_precompiled STATIC ${CMAKE_CURRENT_LIST_DIR}/precompiled/stan
 target_link_libraries(encore_precompiled PUBLIC encore_options)
 target_precompile_headers(encore_precompiled PRIVATE ${CMAKE_CURRENT_LIST_DIR}/precompiled/standard.h)
 
+# Compiles the target in groups of at most `most` sources, each about as large as the others. A helper in
+# an anonymous namespace needs a name that no other source of its group has.
+function(encore_group target most)
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources count)
+  math(EXPR groups "(${count} + ${most} - 1) / ${most}")
+  math(EXPR size "(${count} + ${groups} - 1) / ${groups}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${ENCORE_UNITY} UNITY_BUILD_BATCH_SIZE ${size})
+endfunction()
+
 # encore_library(NAME [GLUE] [DIRECTORY D] [LINK targets...] [EXCLUDE files...])
 # A static library encore_NAME of every .cc in the directory (not below it). LINK is the layering
 # rule: what is not linked cannot be used. GLUE is what only reads options and prints, through
@@ -85,8 +95,7 @@ function(encore_library name)
   endforeach()
   if(sources)
     add_library(encore_${name} STATIC ${sources})
-    set_target_properties(encore_${name} PROPERTIES UNITY_BUILD ${ENCORE_UNITY}
-                          UNITY_BUILD_BATCH_SIZE 8)
+    encore_group(encore_${name} 12)
     target_link_libraries(encore_${name} PUBLIC encore_options ${ARG_LINK})
     if(ARG_GLUE AND ENCORE_SANITIZE)
       target_compile_options(encore_${name} PRIVATE -O0)
@@ -104,25 +113,24 @@ endfunction()
 # Builds what runs under the thread sanitizer: the tests labelled concurrent.
 add_custom_target(concurrent)
 
-# encore_test(NAME [LINK targets...] [LABELS labels...] [THREADS tags] [APART files...])
+# encore_test(NAME [LINK targets...] [LABELS labels...] [THREADS tags] [WITH files...])
 # A Catch2 program NAME_test of every *_test.cc in tests/NAME's directory, registered with CTest
-# case by case is slow to start; the program is one CTest test, run in random order. THREADS: which
-# cases have threads, where the others take long: under the thread sanitizer those alone run. What is
-# tagged [plain] computes for long, and what a sanitizer could see of it others show: not run there
-# (nor what is hidden, which Catch2 takes for chosen where a choice only leaves out). Elsewhere it is a
-# CTest test of its own, NAME_long, that ./dev test --all runs, with what is tagged [long]. APART:
-# files with a helper that has the name of another file's; with ENCORE_UNITY they are compiled alone.
+# case by case is slow to start; the program is one CTest test, run in random order. WITH: sources of
+# other directories. THREADS: which cases have threads, where the others take long: under the thread
+# sanitizer those alone run. What is tagged [plain] computes for long, and what a sanitizer could see of
+# it others show: not run there (nor what is hidden, which Catch2 takes for chosen where a choice only
+# leaves out). Elsewhere it is a CTest test of its own, NAME_long, that ./dev test --all runs, with what
+# is tagged [long].
 function(encore_test name)
-  cmake_parse_arguments(ARG "" "THREADS" "LINK;LABELS;APART" ${ARGN})
+  cmake_parse_arguments(ARG "" "THREADS" "LINK;LABELS;WITH" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(NOT sources)
     return()
   endif()
-  add_executable(${name}_test ${sources})
+  add_executable(${name}_test ${sources} ${ARG_WITH})
   target_link_libraries(${name}_test PRIVATE encore_test_main ${ARG_LINK})
   target_precompile_headers(${name}_test REUSE_FROM encore_test_main)
-  set_target_properties(${name}_test PROPERTIES UNITY_BUILD ${ENCORE_UNITY} UNITY_BUILD_BATCH_SIZE 12)
-  set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  encore_group(${name}_test 16)
   if(ENCORE_SANITIZE MATCHES thread)
     set(cases ${ARG_THREADS})
   elseif(ENCORE_SANITIZE)
