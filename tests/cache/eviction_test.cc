@@ -13,8 +13,9 @@ namespace {
 enum class Sizes : std::uint8_t { kEqual, kDiffering };
 
 // Popularity that falls off with the object's number, and moves on slowly.
-std::vector<NaiveRequest> random_requests(std::size_t count, std::size_t capacity, Sizes sizes) {
-  std::mt19937_64 random(42 + capacity);
+std::vector<NaiveRequest> random_requests(std::size_t count, std::size_t capacity, Sizes sizes,
+                                          std::uint64_t seed = 42) {
+  std::mt19937_64 random(seed + capacity);
   std::geometric_distribution<std::uint64_t> popular(1.0 / static_cast<double>(capacity + 2));
   std::vector<NaiveRequest> requests(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -98,6 +99,20 @@ TEST_CASE("Every eviction policy answers as its naive model does where sizes dif
     INFO("a cache of " << capacity);
     CHECK(compared.differences == 0);
     CHECK(compared.hits > 300);
+  }
+}
+
+TEST_CASE("On twenty random traces each policy answers as its naive model does", "[cache]") {
+  const auto policy = eviction_policy(GENERATE(range(std::size_t{0}, kEvictionPolicyCount - 1)));
+  INFO(to_string(policy));
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::size_t capacity = comparable(policy, 2 + seed * seed % 60);
+    const auto sizes = seed % 2 == 0 ? Sizes::kEqual : Sizes::kDiffering;
+    const std::size_t room = sizes == Sizes::kEqual ? capacity : capacity + 8;
+    const auto requests = random_requests(2000, capacity, sizes, 1000 * seed);
+    const Comparison compared = compare_eviction(policy, *make_naive(policy, room), room, requests);
+    INFO("trace " << seed << ", a cache of " << room);
+    CHECK(compared.differences == 0);
   }
 }
 
