@@ -23,6 +23,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     all.push_back(std::move(command));
   }
   all.push_back(make_stats_command());
+  all.push_back(make_convert_command());
   all.push_back(make_replay_command());
   all.push_back(make_tune_command());
   all.push_back(make_verify_command());

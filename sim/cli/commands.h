@@ -19,6 +19,7 @@ std::vector<std::unique_ptr<Command>> make_theory_kind_commands();
 // One for each pattern.
 std::vector<std::unique_ptr<Command>> make_generate_commands();
 std::unique_ptr<Command> make_stats_command();
+std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_replay_command();
 std::unique_ptr<Command> make_tune_command();
 std::unique_ptr<Command> make_verify_command();

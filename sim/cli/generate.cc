@@ -135,7 +135,8 @@ class GenerateCommand final : public Command {
   }
 
   Result<Outcome> write(RequestGenerator& generator, Monitor& monitor) {
-    auto writer = TraceWriter::open(output_, {.csv = csv_});
+    auto writer = TraceWriter::open(
+        output_, {.format = csv_ ? WrittenFormat::kCsv : written_format_of(output_)});
     if (!writer) {
       return std::unexpected(writer.error());
     }

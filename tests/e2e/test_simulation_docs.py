@@ -36,7 +36,7 @@ VARIES = re.compile(r"encore-sim (drive|verify)\b")
 
 
 # The order in which the examples of --help are run: what one needs, another has made.
-HELP_ORDER = ("generate", "blocks", "theory", "stats", "replay", "tune", "drive", "verify")
+HELP_ORDER = ("generate", "blocks", "theory", "stats", "convert", "replay", "tune", "drive", "verify")
 
 
 def files_of(document):
