@@ -48,6 +48,7 @@ void Http2Tunnel::open(std::unique_ptr<net::Stream> origin, std::string_view hea
   (is_switched() ? services_.stats.upgrades : services_.stats.tunnels).add();
   open_count().add();
   session().respond(id_, head, h2::ServerSession::Framing::kOpen, this);
+  (void)sent_bytes();  // a stream that its client resets next is asked no more
   first_byte_ = services_.loop.now() - started_;
   origin_->set_handler(this);
   origin_->resume_reading();
@@ -95,6 +96,7 @@ h2::ContentSource::Peeked Http2Tunnel::peek(std::span<iovec> room, std::size_t b
 void Http2Tunnel::advance(std::size_t bytes) { to_client_sent_ += bytes; }
 
 void Http2Tunnel::on_writable(h2::StreamId) {
+  (void)sent_bytes();
   if (state_ == State::kEnded || end_if_done()) return;
   account(request_->client);
   if (state_ == State::kOpen && origin_side_ == Side::kOpen && held_bytes() < kBufferBytes) {
