@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "proxy/client/http1_connection.h"
 #include "proxy/client/unfinished_heads.h"
+#include "proxy/observe/request_tap.h"
 #include "proxy/process/request_services.h"
 #include "tests/catch.h"
 #include "tests/net/net_test_support.h"
@@ -33,7 +35,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
                 config.forward.connect_ports = {origin.port()};
                 if (change) change(config);
               }),
-        log_(*world.loop, world.stats, nullptr, world.runtime),
+        log_(*world.loop, world.stats, nullptr, world.runtime, {.tap = &tap_}),
         retired_(*world.loop, [] {}),
         rooms(RequestServicesParts{.loop = *world.loop,
                                    .retired = retired_,
@@ -99,6 +101,17 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
     for (const Counter& each : world.stats.requests) sum += each.get();
     return sum;
   }
+  // From now on records are kept, as the access log has them.
+  void keep_records() {
+    tap_.set_on(true);
+    log_.hand_over();
+  }
+  // A record that was made since then. REQUIRES: there is one of that number, from 0.
+  nlohmann::json record(std::size_t number = 0) const {
+    const auto batch = tap_.take(0, number + 1);
+    REQUIRE(batch.lines.size() == number + 1);
+    return nlohmann::json::parse(batch.lines[number]);
+  }
   std::size_t connections() const { return connections_.size(); }
 
  private:
@@ -142,6 +155,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
   World world;
 
  private:
+  RequestTap tap_;
   RequestLog log_;
   net::DeferredDeleter retired_;
   ThreadActivity activity_;
