@@ -9,6 +9,7 @@
 
 #include "proxy/store/memory_store.h"
 #include "tests/catch.h"
+#include "tests/exchange/exchange_fixture.h"
 #include "tests/exchange/some_request.h"
 #include "tests/panic_report.h"
 #include "tests/temporary_directory.h"
@@ -19,112 +20,6 @@ namespace {
 using End = ClientStream::End;
 using Status = ClientStream::Status;
 
-// A client that takes what it is given, and says what the test wants to hear.
-class FakeStream final : public ClientStream {
- public:
-  void send_interim(std::string_view head) override { interim += head; }
-  void begin(Response given, BodyReader& from) override {
-    CHECK_FALSE(begun);
-    begun = true;
-    response = std::move(given);
-    content = &from;
-  }
-  Status pump() override {
-    CHECK_FALSE(ended);
-    return status;
-  }
-  void end(End how) override {
-    CHECK_FALSE(ended);
-    ended = how;
-  }
-  void switch_protocol(SwitchedConnection given) override {
-    CHECK_FALSE((begun || ended));
-    switched = std::move(given);
-  }
-  void want_content() override { ++wanted; }
-  std::uint64_t sent_bytes() const override { return response.head.size(); }
-  std::uint64_t taken_bytes() const override { return taken; }
-  bool has_taken_all() const override { return true; }
-  std::uint64_t unsent_bytes() const override { return 0; }
-  Nanoseconds round_trip() const override { return trip; }
-  bool is_kept() const override { return true; }
-  bool is_over_share() const override { return false; }
-
-  std::string interim;
-  bool begun = false;
-  Response response;
-  BodyReader* content = nullptr;
-  Status status = Status::kDone;
-  std::optional<End> ended;
-  std::optional<SwitchedConnection> switched;
-  int wanted = 0;
-  std::uint64_t taken = 0;
-  Nanoseconds trip{};
-};
-
-// Keeps what it is asked.
-class FakeOrigins final : public OriginFetcher {
- public:
-  void start_fetch(std::shared_ptr<Transfer> transfer, std::shared_ptr<const RequestContext>,
-                   OriginFetchOptions ask) override {
-    transfers.push_back(std::move(transfer));
-    asks.push_back(std::move(ask));
-  }
-  std::vector<std::shared_ptr<Transfer>> transfers;
-  std::vector<OriginFetchOptions> asks;
-};
-
-struct ExchangeFixture {
-  explicit ExchangeFixture(std::string_view text, const config::Config& config = {},
-                           const CacheView& found = {})
-      : loop(*net::Loop::create()),
-        home(*loop),
-        runtime(some_runtime(config)),
-        cache(*loop, kernel, latest, runtime),
-        loads({.loop = *loop,
-               .disks = disks,
-               .store = store,
-               .kernel = kernel,
-               .inflight = inflight,
-               .resident = nullptr}),
-        log(*loop, stats, nullptr, runtime),
-        turn(home),
-        services{.loop = *loop,
-                 .kernel = kernel,
-                 .inflight = inflight,
-                 .stats = stats,
-                 .cache = cache,
-                 .log = log,
-                 .home = home,
-                 .origins = origins,
-                 .loads = loads,
-                 .rechecks = rechecks},
-        exchange(std::make_unique<Exchange>(services, stream, some_request(text, runtime), found)) {
-  }
-  std::uint64_t ended_as(Outcome outcome) const {
-    return stats.requests[static_cast<std::size_t>(outcome)].get();
-  }
-
-  std::unique_ptr<net::Loop> loop;
-  TransferHome home;
-  std::shared_ptr<const Runtime> runtime;
-  std::unique_ptr<cache::Kernel> kernel;  // none: nothing here is looked up
-  LamportClock latest;
-  Inflight inflight;
-  WorkerStats stats;
-  CacheLookup cache;
-  std::unique_ptr<store::Store> store;  // none
-  std::unique_ptr<disk::Disks> disks;   // likewise
-  DiskLoads loads;
-  filter::Seed seed{1, 2};
-  AuthorizationCache rechecks{seed};
-  RequestLog log;
-  TransferHome::Turn turn;
-  FakeOrigins origins;
-  FakeStream stream;
-  ExchangeServices services;
-  std::unique_ptr<Exchange> exchange;
-};
 
 // A disk whose reads never end; it drops what it is given to write.
 class HungEngine final : public disk::DiskEngine {
