@@ -89,7 +89,7 @@ TEST_CASE("a tunnel in a stream that is not to be had is refused, and its connec
   CHECK(client.status(1) == std::to_string(row.status));
   CHECK(client.content(1).find("\nencore: " + std::string(row.detail)) != std::string::npos);
   CHECK_FALSE(client.is_over());
-  const auto record = world.record();
+  auto record = world.record();
   CHECK(record["outcome"] == to_string(row.outcome));
   CHECK(record["status"] == row.status);
   CHECK(record["detail"] == row.detail);

@@ -47,7 +47,7 @@ TEST_CASE("a refused stream has its answer, and its connection goes on", "[clien
   CHECK(client.content(1).empty() == is_head);
   world.run_turns(2);
   CHECK(world.records() == 1);
-  const auto record = world.record();
+  auto record = world.record();
   CHECK(record["outcome"] == "no-route");
   CHECK(record["detail"] == "no-route");
   CHECK(record["status"] == 404);
@@ -110,7 +110,7 @@ struct SlowStream {
   }
   void check_ended_as(std::string_view outcome, std::string_view detail) {
     CHECK(world.records() == 2);
-    const auto record = world.record();
+    auto record = world.record();
     CHECK(record["outcome"] == outcome);
     CHECK(record.value("detail", "") == detail);
     CHECK(record["status"] == 200);

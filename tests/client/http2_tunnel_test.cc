@@ -71,7 +71,7 @@ TEST_CASE("each side of a tunnel in a stream ends by itself, and with both its r
   t.world.run_until([&] { return t.world.origin.ended && t.client.has_end(1); });
   CHECK_FALSE(t.world.origin.was_reset);
   CHECK_FALSE(t.client.was_stream_reset(1));
-  const auto record = t.world.record();
+  auto record = t.world.record();
   CHECK(record["outcome"] == "tunnel");
   CHECK(record["method"] == "CONNECT");
   CHECK(record["version"] == "HTTP/2");
@@ -131,7 +131,7 @@ TEST_CASE("a tunnel in a stream that its client resets ends at the origin",
   }
   t.client.say(rst(1));
   t.world.run_until([&] { return t.world.origin.ended || t.world.origin.was_reset; });
-  const auto record = t.world.record();
+  auto record = t.world.record();
   CHECK(record["outcome"] == "client-aborted");
   CHECK(record["detail"] == "reset");
   CHECK(record["status"] == 200);

@@ -142,7 +142,7 @@ TEST_CASE("a stream that has gone over to another protocol passes bytes both way
     a.world.run_until([&] { return a.world.origin.ended; });
   }
   a.world.run_until([&] { return a.world.records() == 1; });
-  const auto record = a.world.record();
+  auto record = a.world.record();
   CHECK(record["outcome"] == "upgrade");
   CHECK(record["status"] == 101);
   CHECK(record["method"] == "GET");
@@ -171,6 +171,25 @@ TEST_CASE("what is said before the origin has gone over reaches it behind that",
   a.world.run_until([&] { return a.world.records() == 1; });
   CHECK(a.world.record()["outcome"] == "upgrade");
   a.check_over();
+}
+
+TEST_CASE("a record of another protocol counts what its client has sent behind the request",
+          "[client][http2][websocket]") {
+  AskedToSwitch a;
+  a.world.answer("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+  a.world.run_until([&] { return a.world.records() == 1; });
+  a.client.say(switch_frame(3));
+  a.world.run_until_asked();
+  a.world.origin.say(kSwitches);
+  a.world.run_until([&] { return a.client.status(3) == "200"; });
+  a.client.say(data(3, "six by", true));
+  a.world.run_until([&] { return a.world.origin.ended; });
+  a.world.origin.end();
+  a.world.run_until([&] { return a.world.records() == 2; });
+  const auto bytes_of = [&](std::size_t number) {
+    return a.world.record(number)["request_bytes"].get<std::uint64_t>();
+  };
+  CHECK(bytes_of(1) == bytes_of(0) + 6);
 }
 
 TEST_CASE("an origin that answers otherwise is passed on", "[client][http2][websocket]") {
