@@ -49,6 +49,11 @@ class Arc {
     list_of(ref).unlink(slab_, ref);
   }
 
+  void expect(const filter::Hash128& key) const {
+    once_ghosts_.prefetch(key);
+    often_ghosts_.prefetch(key);
+  }
+
   EntryRef victim() {
     const bool from_once =
         once_.size() != 0 && (often_.size() == 0 || static_cast<double>(once_.size()) > target_);

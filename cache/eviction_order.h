@@ -41,8 +41,9 @@ inline constexpr std::uint32_t kSearchMax = 256;
 //   remove  The entry goes.
 //   victim  The entry that should go next; it stays until remove(). kNoEntry: there is none.
 //           kSearching, kAllUsed: see there.
-//   bypasses  (one that knows the future) Whether a candidate would go before all entries, so that
-//   it
+//   expect  (one with ghosts) An entry of the key may be inserted soon: asks for the memory of
+//   that. bypasses  (one that knows the future) Whether a candidate would go before all entries, so
+//   that it
 //           had better not be stored. The admission policy has said yes to it.
 template <typename T>
 concept EvictionOrder = std::constructible_from<T, EntrySlab&> &&

@@ -43,6 +43,12 @@ class GhostMap {
   bool erase(std::uint64_t key, std::uint64_t number) {
     return erase_where(key, [number](std::uint64_t its) { return its == number; });
   }
+  // Asks for the memory that a search for the key begins with.
+  void prefetch(std::uint64_t key) const {
+    if (!slots_.empty()) {
+      __builtin_prefetch(&slots_[home_of(key)]);
+    }
+  }
   bool has(std::uint64_t key, std::uint64_t number) const {
     return size_ != 0 && slots_[place(key)].number == number;
   }
@@ -107,6 +113,11 @@ class GhostQueue {
     const std::uint64_t mixed = filter::remix(key);
     size_ += part(mixed).set(mixed, first_ + order_.size()) ? 1U : 0U;
     order_.push_back(mixed);
+  }
+  // Asks for the memory that take() or insert() will need.
+  void prefetch(const filter::Hash128& key) const {
+    const std::uint64_t mixed = filter::remix(key);
+    parts_[mixed % kParts].prefetch(mixed);
   }
   // True if it was there; it is not now.
   bool take(const filter::Hash128& key) {

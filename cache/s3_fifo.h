@@ -45,6 +45,8 @@ class S3Fifo {
     (in_main ? main_ : small_).unlink(slab_, ref);
   }
 
+  void expect(const filter::Hash128& key) const { ghosts_.prefetch(key); }
+
   EntryRef victim() {
     for (std::uint32_t looked_at = 0; looked_at < kSearchMax; ++looked_at) {
       const bool from_small =

@@ -30,7 +30,7 @@ class Direct final : public DirectCache {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (i + kPlaceAhead < requests.size()) {
         ask_for_place(requests[i + kPlaceAhead].object);
-        ask_for_entry(requests[i + kEntryAhead].object);
+        ask_for_entry(requests[i + kEntryAhead]);
       }
       const ReplayRequest& request = requests[i];
       if (request.object >= places_.size()) {
@@ -70,9 +70,14 @@ class Direct final : public DirectCache {
       __builtin_prefetch(&places_[object]);
     }
   }
-  void ask_for_entry(std::uint32_t object) const {
-    if (object < places_.size() && is_resident(places_[object])) {
-      __builtin_prefetch(&slab_.hot(entry_of(places_[object])));
+  void ask_for_entry(const ReplayRequest& request) const {
+    const Place place = request.object < places_.size() ? places_[request.object] : kNeverStored;
+    if (is_resident(place)) {
+      __builtin_prefetch(&slab_.hot(entry_of(place)));
+      return;
+    }
+    if constexpr (requires { order_.expect(request.key); }) {
+      order_.expect(request.key);
     }
   }
   void grow(std::uint32_t object) {
