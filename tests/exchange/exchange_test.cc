@@ -20,7 +20,6 @@ namespace {
 using End = ClientStream::End;
 using Status = ClientStream::Status;
 
-
 // A disk whose reads never end; it drops what it is given to write.
 class HungEngine final : public disk::DiskEngine {
  public:
