@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "cache/chunked_vector.h"
+#include "cache/draws.h"
 #include "cache/eviction_order.h"
-#include "filter/hash.h"
 
 namespace encore::cache {
 
@@ -46,8 +46,8 @@ class Hyperbolic {
     }
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < std::min<std::size_t>(all, kSample); ++i) {
-      random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-      const Node& node = nodes_[all <= kSample ? i : filter::scaled(random_, all)];
+      const std::uint64_t drawn = draws_.below(all);
+      const Node& node = nodes_[all <= kSample ? i : drawn];
       const double rank = rank_of(node);
       victim_ = rank < least ? node.ref : victim_;
       least = std::min(rank, least);
@@ -70,7 +70,7 @@ class Hyperbolic {
   EntrySlab& slab_;
   ChunkedVector<Node> nodes_;
   std::uint64_t clock_ = 0;  // accesses
-  std::uint64_t random_ = 1;
+  Draws draws_;
   EntryRef victim_ = kNoEntry;  // chosen, until it is used or goes
 };
 static_assert(EvictionOrder<Hyperbolic>);

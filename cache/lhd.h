@@ -16,8 +16,8 @@
 #include <limits>
 
 #include "cache/chunked_vector.h"
+#include "cache/draws.h"
 #include "cache/eviction_order.h"
-#include "filter/hash.h"
 
 namespace encore::cache {
 
@@ -131,8 +131,8 @@ class Lhd {
     const Node* chosen = &nodes_[0];
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < std::min<std::size_t>(all, kSample); ++i) {
-      random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-      const Node& node = nodes_[all <= kSample ? i : filter::scaled(random_, all)];
+      const std::uint64_t drawn = draws_.below(all);
+      const Node& node = nodes_[all <= kSample ? i : drawn];
       const double rank = density(node);
       chosen = rank < least ? &node : chosen;
       least = std::min(rank, least);
@@ -177,7 +177,7 @@ class Lhd {
   HitDensity learnt_;
   std::uint64_t clock_ = 0;
   std::uint64_t since_update_ = 0;
-  std::uint64_t random_ = 1;
+  Draws draws_;
   EntryRef victim_ = kNoEntry;  // chosen, until it is used or goes
 };
 static_assert(EvictionOrder<Lhd>);

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "cache/chunked_vector.h"
+#include "cache/draws.h"
 #include "cache/eviction_order.h"
-#include "filter/hash.h"
 
 namespace encore::cache {
 
@@ -29,8 +29,7 @@ class RandomOrder {
   }
   EntryRef victim() {
     if (victim_ == kNoEntry && !entries_.empty()) {
-      random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-      victim_ = entries_[filter::scaled(random_, entries_.size())];
+      victim_ = entries_[draws_.below(entries_.size())];
     }
     return victim_;
   }
@@ -38,7 +37,7 @@ class RandomOrder {
  private:
   EntrySlab& slab_;
   ChunkedVector<EntryRef> entries_;
-  std::uint64_t random_ = 1;
+  Draws draws_;
   EntryRef victim_ = kNoEntry;  // chosen, until it goes
 };
 static_assert(EvictionOrder<RandomOrder>);

@@ -7,6 +7,7 @@
 
 #include "tests/catch.h"
 #include "tests/client/http2_tunnels.h"
+#include "tests/client/refused_tunnels.h"
 #include "tests/letters.h"
 
 namespace encore::server {
@@ -62,20 +63,7 @@ std::string connect_to_name(h2::StreamId stream, std::uint16_t port) {
 
 TEST_CASE("a tunnel in a stream that is not to be had is refused, and its connection goes on",
           "[client][http2][tunnel]") {
-  struct Row {
-    int port_off;
-    config::PrivateDestinations destinations;
-    bool listens;
-    int status;
-    Outcome outcome;
-    const char* detail;
-  };
-  using enum config::PrivateDestinations;
-  const Row row = GENERATE(values<Row>({
-      {1, kAlways, true, 403, Outcome::kDenied, "connect-port"},
-      {0, kNever, true, 403, Outcome::kDenied, "private-destination"},
-      {0, kAlways, false, 502, Outcome::kOriginUnreachable, "connect-refused"},
-  }));
+  const RefusedTunnel row = GENERATE(from_range(kRefusedTunnels));
   CAPTURE(row.detail);
   ClientWorld world(config::Mode::kForward, [&](config::Config& config) {
     config.forward.private_destinations = row.destinations;

@@ -6,6 +6,7 @@
 
 #include "tests/catch.h"
 #include "tests/client/client_world.h"
+#include "tests/client/refused_tunnels.h"
 
 namespace encore::server {
 namespace {
@@ -269,20 +270,7 @@ TEST_CASE("what comes in the turn in which a tunnel ends is for nobody", "[clien
 
 TEST_CASE("a tunnel that is not to be had is refused, and its connection ends",
           "[client][tunnel]") {
-  struct Row {
-    int port_off;
-    config::PrivateDestinations destinations;
-    bool listens;
-    int status;
-    Outcome outcome;
-    const char* detail;
-  };
-  using enum config::PrivateDestinations;
-  const Row row = GENERATE(values<Row>({
-      {1, kAlways, true, 403, Outcome::kDenied, "connect-port"},
-      {0, kNever, true, 403, Outcome::kDenied, "private-destination"},
-      {0, kAlways, false, 502, Outcome::kOriginUnreachable, "connect-refused"},
-  }));
+  const RefusedTunnel row = GENERATE(from_range(kRefusedTunnels));
   CAPTURE(row.detail);
   ClientWorld world(config::Mode::kForward, [&](config::Config& config) {
     config.forward.private_destinations = row.destinations;
