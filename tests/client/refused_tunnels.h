@@ -1,4 +1,4 @@
-// Tunnels that are not to be had, and what becomes of each.
+// Tunnels that are refused, and the status, outcome and detail of each.
 #pragma once
 
 #include <array>
