@@ -1,4 +1,4 @@
-// Draws: numbers by chance that are the same in every run, for policies that look at a sample of
+// Draws: numbers by chance that are the same in every run, for policies that compare a sample of
 // their entries. Knuth's linear congruential generator, of which the upper bits are used.
 // Thread-compatible.
 #pragma once
