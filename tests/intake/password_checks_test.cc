@@ -7,6 +7,7 @@
 
 #include "base/mutex.h"
 #include "tests/catch.h"
+#include "tests/intake/held_checks.h"
 
 namespace encore::server {
 namespace {
@@ -94,50 +95,10 @@ TEST_CASE("who was right is remembered for a while, with the hash that it was ch
   CHECK(is_right(checks, "secret"));
 }
 
-// Keeps both threads busy, until told otherwise.
-class Held {
- public:
-  explicit Held(PasswordChecks& checks) {
-    for (std::size_t i = 0; i < PasswordChecks::kHashedMax; ++i) {
-      REQUIRE(checks.check({.client = "held",
-                            .login = login("x"),
-                            .hash = kQuick,
-                            .known = true,
-                            .done = [this](LoginVerdict /*verdict*/) { hold(); }}));
-    }
-    const MutexLock lock(mutex_);
-    wait([this] { return entered_ == PasswordChecks::kHashedMax; });
-  }
-  // So many of them may go on.
-  void let_go(std::size_t count) {
-    const MutexLock lock(mutex_);
-    may_go_ += count;
-    wake_.notify_all();
-  }
-
- private:
-  void hold() {
-    const MutexLock lock(mutex_);
-    ++entered_;
-    wake_.notify_all();
-    wait([this] { return may_go_ != 0; });
-    --may_go_;
-  }
-  template <typename Done>
-  void wait(Done done) ENCORE_NO_THREAD_SAFETY_ANALYSIS {
-    while (!done()) wake_.wait(mutex_);
-  }
-
-  Mutex mutex_;
-  std::condition_variable_any wake_;
-  std::size_t entered_ = 0;
-  std::size_t may_go_ = 0;
-};
-
 TEST_CASE("a client has half of those who wait at most, and the next has room beside him",
           "[client][passwords]") {
   PasswordChecks checks;
-  Held held(checks);
+  HeldChecks held(checks);
   const auto taken_of = [&](const std::string& client) {
     std::size_t taken = 0;
     while (checks.check({.client = client,
@@ -157,14 +118,14 @@ TEST_CASE("a client has half of those who wait at most, and the next has room be
   for (int i = 0; i < 100; ++i) others += taken_of(std::to_string(i));
   CHECK(others == PasswordChecks::kWaitingMax / 8);
   // Waiting checks are dropped, and nothing more is taken.
-  held.let_go(PasswordChecks::kHashedMax);
+  held.let_go();
   checks.stop();
   CHECK(taken_of("later") == 0);
 }
 
 TEST_CASE("clients have their turns, however many of one wait", "[client][passwords]") {
   PasswordChecks checks;
-  Held held(checks);
+  HeldChecks held(checks);
   std::string order;  // as the one thread that is let go runs them
   CheckResult last;
   const auto check = [&](const std::string& client, PasswordChecks::Done done) {
@@ -185,9 +146,6 @@ TEST_CASE("clients have their turns, however many of one wait", "[client][passwo
   held.let_go(1);
   (void)last.wait();
   CHECK(order == "abcabaa");
-  held.let_go(1);
-  // The other thread leaves `held` before that goes.
-  checks.stop();
 }
 
 }  // namespace encore::server
