@@ -32,8 +32,14 @@ constexpr std::string_view kSquids = "/squid-internal-periodic/store_digest";
 
 std::int64_t wall() { return System::current()->wall_now() / 1'000'000'000; }
 
+std::string filters_path(std::string_view rest) {
+  std::string path(kFiltersPath);
+  path += rest;
+  return path;
+}
+
 std::string path_of(std::int64_t hour) {
-  return std::string(kFiltersPath) + "/changed/" + publish::to_path({hour});
+  return filters_path("/changed/") + publish::to_path({hour});
 }
 
 std::string value_of(const Answer& answer, std::string_view name) {
@@ -154,8 +160,8 @@ void PublishedOracle::compose(Random& random, Request& request) {
   std::string path = path_of(hour);
   if (kind < 20) path = path_of(hour - random.pick<std::int64_t>({1, 1, 1, 2, 5}));
   if (kind == 20) path = path_of(hour + 1);
-  if (kind > 65) path = std::string(kFiltersPath) + "/resident";
-  if (kind == 21) path = std::string(kFiltersPath) + "/links";
+  if (kind > 65) path = filters_path("/resident");
+  if (kind == 21) path = filters_path("/links");
   const bool is_resident = kind > 65;
   const std::uint64_t form = random.below(100);
   if (form < 60) {
@@ -191,12 +197,12 @@ void PublishedOracle::fault(const Request& request, const Answer& answer,
 
 PublishedOracle::Named PublishedOracle::name_of(const Request& request, const Answer& answer) {
   std::string path = request.own_path;
-  if (path == kSquids) path = std::string(kFiltersPath) + "/resident.digest";
+  if (path == kSquids) path = filters_path("/resident.digest");
   const std::string location = value_of(answer, "Content-Location");
   if (!location.empty()) path = location;
   Named named{.path = path.substr(0, path.find('.')), .suffix = {}, .hour = {}};
   named.suffix = path.substr(named.path.size());
-  const std::string changed = std::string(kFiltersPath) + "/changed/";
+  const std::string changed = filters_path("/changed/");
   if (path.starts_with(changed)) {
     const auto hour = publish::parse_hour(named.path.substr(changed.size()));
     if (hour) named.hour = hour->number;
