@@ -11,6 +11,7 @@
 #include "config/bare_values.h"
 #include "config/texts.h"
 #include "config/tls_texts.h"
+#include "config/toml_document.h"
 
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
@@ -321,7 +322,65 @@ std::string bracketed(const std::vector<std::string>& items) {
   return text + "]";
 }
 
+Result<TomlTable> document_of(const toml::table& table, std::string_view name);
+
+Result<TomlValue> document_value(const toml::node& node, std::string_view name) {
+  TomlValue read{.value = false, .place = place(name, node.source())};
+  if (const auto flag = node.value_exact<bool>()) {
+    read.value = *flag;
+  } else if (const auto whole = node.value_exact<std::int64_t>()) {
+    read.value = *whole;
+  } else if (const auto real = node.value_exact<double>()) {
+    read.value = *real;
+  } else if (auto text = node.value_exact<std::string>()) {
+    read.value = std::move(*text);
+  } else if (const auto* array = node.as_array()) {
+    std::vector<TomlValue> items;
+    for (const auto& each : *array) {
+      auto item = document_value(each, name);
+      if (!item) return std::unexpected(item.error());
+      items.push_back(std::move(*item));
+    }
+    read.value = std::move(items);
+  } else if (const auto* table = node.as_table()) {
+    auto inner = document_of(*table, name);
+    if (!inner) return std::unexpected(inner.error());
+    read.value = std::move(*inner);
+  } else {
+    return fail(read.place + ": a date or a time; accepted: a text, a number, true or false");
+  }
+  return read;
+}
+
+// The parser has the keys in the order of the alphabet.
+Result<TomlTable> document_of(const toml::table& table, std::string_view name) {
+  std::vector<std::pair<toml::source_position, std::pair<std::string, TomlValue>>> placed;
+  for (const auto& [written, node] : table) {
+    auto value = document_value(node, name);
+    if (!value) return std::unexpected(value.error());
+    placed.emplace_back(written.source().begin,
+                        std::pair(std::string(written.str()), std::move(*value)));
+  }
+  std::ranges::stable_sort(placed, [](const auto& a, const auto& b) { return a.first < b.first; });
+  TomlTable read;
+  for (auto& [at, member] : placed) read.push_back(std::move(member));
+  return read;
+}
+
 }  // namespace
+
+Result<TomlTable> read_toml_document(std::string_view text, std::string_view name) {
+  if (too_many_parts(text)) {
+    return fail(std::string(name) + ": a key has more than " + std::to_string(kKeyPartsMax) +
+                " parts");
+  }
+  const auto result = toml::parse(text, name);
+  if (!result) {
+    return fail(place(name, result.error().source()) + ": " +
+                std::string(result.error().description()));
+  }
+  return document_of(result.table(), name);
+}
 
 bool read_toml(std::string_view text, std::string_view name, Draft& draft) {
   if (const auto at = too_many_parts(text)) {
