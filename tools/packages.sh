@@ -10,7 +10,7 @@ test_packages=(
   catch2 nginx-light curl wget git python3 chromium apt-utils dpkg-dev openssl strace gnuplot-nox
   squid haproxy gpg gpg-agent golang-go prometheus gnutls-bin libnss3-tools nghttp2-client
   nghttp2-server python3-grpcio mandoc shellcheck systemd valgrind zsh
-  fish cargo docker-registry skopeo slapd pebble lego dehydrated
+  fish cargo docker-registry skopeo slapd pebble lego dehydrated python3-distributed python3-jsonschema
 )
 # Node comes from other places too; Debian's npm is taken only where there is none.
 command -v npm >/dev/null || test_packages+=(npm)

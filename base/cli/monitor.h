@@ -14,6 +14,8 @@ struct Monitor {
   std::atomic<bool> in_bytes{false};    // the unit
   std::atomic<bool> stop{false};        // set from outside: the work should end
   std::atomic<bool> heard{false};       // the work knows, and has left something out
+  // The work that this is a part of: its stop is this one's, too. Borrowed; null: none.
+  Monitor* whole = nullptr;
 
   // A phase of so many units begins.
   void begin(const char* what, std::uint64_t units) {
@@ -26,10 +28,14 @@ struct Monitor {
   // True if the work is to end with its results so far. REQUIRES: the caller leaves something out
   // then.
   bool stopped() {
-    if (!stop.load(std::memory_order_relaxed)) {
+    if (!stop.load(std::memory_order_relaxed) &&
+        (whole == nullptr || !whole->stop.load(std::memory_order_relaxed))) {
       return false;
     }
     heard.store(true, std::memory_order_relaxed);
+    if (whole != nullptr) {
+      whole->heard.store(true, std::memory_order_relaxed);
+    }
     return true;
   }
   // Counts, and returns whether to go on.

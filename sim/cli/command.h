@@ -38,6 +38,8 @@ class Command {
   virtual std::string summary() const = 0;  // one line
   virtual std::string example() const = 0;  // a command line that works
   virtual void declare(Arguments& arguments) = 0;
+  // Errors: wrong use, as far as it is known before a file is read.
+  virtual Result<void> check_use(const Arguments& /*arguments*/) { return {}; }
   // Errors: wrong use or input (exit 2).
   virtual Result<Outcome> run(const Context& context) = 0;
 };

@@ -25,6 +25,8 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   all.push_back(make_stats_command());
   all.push_back(make_convert_command());
   all.push_back(make_replay_command());
+  all.push_back(make_sweep_command());
+  all.push_back(make_compare_command());
   all.push_back(make_tune_command());
   all.push_back(make_verify_command());
   all.push_back(make_drive_command());

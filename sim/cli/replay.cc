@@ -25,6 +25,7 @@ namespace {
 // A curve goes from this share of the footprint to the whole of it.
 constexpr double kCurveFrom = 0.001;
 constexpr std::uint64_t kCurvePointsMax = 1000;
+constexpr std::uint64_t kPartsMax = 1000;
 // A sample of fewer objects, eight to a part, says nothing.
 constexpr std::uint64_t kSampleObjectsMin = 64;
 
@@ -66,6 +67,10 @@ class ReplayCommand final : public Command {
              {.max = cache::kSlotBytesMax});
     a.text("--warmup", warmup_text_, "requests to exclude from the counts: a number, or 10%");
     a.number("--interval", interval_, "report a time series with N requests per point (0: none)");
+    a.number("--parts", parts_,
+             "add to each row of the JSON its counts in N parts of the trace, one after the other, "
+             "from which compare has its intervals (0: none)",
+             {.max = kPartsMax});
     a.real("--sample", sample_.rate, "simulate this share of the objects (1: all)",
            {.min = 0, .max = 1, .without_min = true});
     a.number("--sample-objects", sample_.objects_max,
@@ -82,35 +87,22 @@ class ReplayCommand final : public Command {
     a.flag("--hold", hold_, "spool the whole trace to disk first (default: only if needed)");
   }
 
+  Result<void> check_use(const Arguments& arguments) override {
+    const auto trace_options = trace_.options();
+    const auto planned = plan(arguments);
+    return trace_options && planned
+               ? Result<void>()
+               : std::unexpected(trace_options ? planned.error() : trace_options.error());
+  }
+
   Result<Outcome> run(const Context& context) override {
     auto trace_options = trace_.options();
     if (!trace_options) {
       return std::unexpected(trace_options.error());
     }
-    if (auto read = read_options(context.arguments); !read) {
-      return std::unexpected(read.error());
-    }
-    kernel_.set_disk_bytes(disk_.bytes());
-    const auto kernels = kernel_.plan(context.arguments);
-    if (!kernels) {
-      return std::unexpected(kernels.error());
-    }
-    const auto planned = probation_.expand(*kernels, disk_, context.arguments);
+    const auto planned = plan(context.arguments);
     if (!planned) {
       return std::unexpected(planned.error());
-    }
-    for (const PlannedKernel& kernel : *planned) {
-      auto fits = kernel.probation ? disk_.check_for_probation() : disk_.check_for_kernel();
-      if (!fits) {
-        return std::unexpected(fits.error());
-      }
-    }
-    if (head_bytes_ != 0 && std::ranges::any_of(*planned, is_on_probation)) {
-      return fail(
-          "--head-bytes cannot be combined with --admission probation, which counts only bodies");
-    }
-    if (auto fits = check_plan(plan_of(*planned), sample_); !fits) {
-      return std::unexpected(fits.error());
     }
     trace_options->identity_seed = kernel_.identity_seed();
     trace_options->monitor = &context.monitor;
@@ -136,13 +128,42 @@ class ReplayCommand final : public Command {
   }
 
  private:
+  Result<std::vector<PlannedKernel>> plan(const Arguments& arguments) {
+    if (auto read = read_options(arguments); !read) {
+      return std::unexpected(read.error());
+    }
+    kernel_.set_disk_bytes(disk_.bytes());
+    const auto kernels = kernel_.plan(arguments);
+    if (!kernels) {
+      return std::unexpected(kernels.error());
+    }
+    auto planned = probation_.expand(*kernels, disk_, arguments);
+    if (!planned) {
+      return std::unexpected(planned.error());
+    }
+    for (const PlannedKernel& kernel : *planned) {
+      auto fits = kernel.probation ? disk_.check_for_probation() : disk_.check_for_kernel();
+      if (!fits) {
+        return std::unexpected(fits.error());
+      }
+    }
+    if (head_bytes_ != 0 && std::ranges::any_of(*planned, is_on_probation)) {
+      return fail(
+          "--head-bytes cannot be combined with --admission probation, which counts only bodies");
+    }
+    if (auto fits = check_plan(plan_of(*planned), sample_); !fits) {
+      return std::unexpected(fits.error());
+    }
+    return planned;
+  }
+
   static bool is_on_probation(const PlannedKernel& planned) {
     return planned.probation.has_value();
   }
   bool is_sampled() const { return sample_.rate < 1 || sample_.objects_max != 0; }
   bool must_hold(const std::vector<PlannedKernel>& planned) const {
-    return hold_ || bounds_.any() || warmup_.share > 0 || is_sampled() || curve_points_ != 0 ||
-           std::ranges::any_of(planned, [](const PlannedKernel& kernel) {
+    return hold_ || parts_ != 0 || bounds_.any() || warmup_.share > 0 || is_sampled() ||
+           curve_points_ != 0 || std::ranges::any_of(planned, [](const PlannedKernel& kernel) {
              return kernel.options.eviction == cache::EvictionPolicy::kBelady ||
                     kernel.size.footprint_share > 0;
            });
@@ -164,6 +185,9 @@ class ReplayCommand final : public Command {
     }
     if (interval_ != 0 && (is_sampled() || curve_points_ != 0)) {
       return fail("--interval cannot be combined with a sample or --mrc");
+    }
+    if (parts_ != 0 && (is_sampled() || curve_points_ != 0 || interval_ != 0)) {
+      return fail("--parts cannot be combined with a sample, --mrc or --interval");
     }
     const auto bounds = parse_bounds(bounds_text_);
     if (!bounds) {
@@ -190,10 +214,14 @@ class ReplayCommand final : public Command {
     return {};
   }
 
-  std::vector<PlannedRun> plan_of(const std::vector<PlannedKernel>& planned) const {
+  // For a trace with so many requests that count, where that matters.
+  std::vector<PlannedRun> plan_of(const std::vector<PlannedKernel>& planned,
+                                  std::uint64_t counted = 0) const {
+    const std::uint64_t interval =
+        parts_ == 0 ? interval_ : std::max<std::uint64_t>(1, (counted + parts_ - 1) / parts_);
     std::vector<PlannedRun> plan;
     for (const PlannedKernel& kernel : planned) {
-      plan.push_back({.options = {.kernel = kernel.options, .interval_requests = interval_},
+      plan.push_back({.options = {.kernel = kernel.options, .interval_requests = interval},
                       .footprint_share = kernel.size.footprint_share});
       if (head_bytes_ != 0) {
         plan.back().options.charge =
@@ -269,7 +297,8 @@ class ReplayCommand final : public Command {
       report.tables.push_back(curve_table(replayed, *points, shown));
       append_curve_charts(report.charts, *points);
     } else {
-      auto runs = run_held(*trace, plan_of(planned), options, monitor);
+      const std::uint64_t counted = trace->requests_total - options.warmup_requests;
+      auto runs = run_held(*trace, plan_of(planned, counted), options, monitor);
       if (!runs) {
         return std::unexpected(runs.error());
       }
@@ -339,6 +368,9 @@ class ReplayCommand final : public Command {
     const auto shown = drop_unbegun(
         runs, planned, [](const FinishedRun& finished) { return finished.counts.requests; });
     report.tables.push_back(replay_table(replayed, runs, shown));
+    if (parts_ != 0) {
+      append_parts(report.tables.back(), runs, parts_);
+    }
     if (disk_.any()) {
       report.tables.push_back(disk_table(runs));
     }
@@ -374,6 +406,7 @@ class ReplayCommand final : public Command {
                            {"sample_objects", sample_.objects_max},
                            {"sample_seed", sample_.seed},
                            {"mrc", curve_points_},
+                           {"parts", parts_},
                            {"bounds", bounds_text_}});
     disk_.append_parameters(all);
     if (disk_.any()) {
@@ -396,6 +429,7 @@ class ReplayCommand final : public Command {
   std::string warmup_text_ = "0";
   Warmup warmup_;
   std::uint64_t interval_ = 0;
+  std::uint64_t parts_ = 0;
   std::uint64_t threads_ = 0;
   bool hold_ = false;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <functional>
 
 #include "base/units.h"
 #include "sim/cli/kernel_options.h"
@@ -219,6 +220,35 @@ Table replay_table(const ReplayedTrace& trace, const std::vector<FinishedRun>& r
   }
   drop_unused_parameter(table);
   return table;
+}
+
+void append_parts(Table& table, const std::vector<FinishedRun>& runs, std::uint64_t most) {
+  constexpr std::array kKeys = {"requests", "hits", "bytes_requested", "bytes_hit",
+                                "bytes_written"};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const bool has_disk = runs[i].run->options().has_disk();
+    std::vector<std::array<std::uint64_t, kKeys.size()>> parts;
+    for (const ReplayInterval& interval : runs[i].run->intervals()) {
+      const ReplayCounts& c = interval.counts;
+      if (c.requests != 0) {
+        const std::uint64_t written =
+            has_disk ? c.disk_bytes_admitted + c.disk_bytes_moved : c.bytes_written;
+        parts.push_back({c.requests, c.hits, c.bytes_requested, c.bytes_hit, written});
+      }
+    }
+    // Intervals begin with the trace: a warm-up cuts the first one.
+    if (parts.size() > most) {
+      std::ranges::transform(parts[0], parts[1], parts[1].begin(), std::plus());
+      parts.erase(parts.begin());
+    }
+    std::vector<Row> rows(parts.size());
+    for (std::size_t j = 0; j < parts.size(); ++j) {
+      for (std::size_t k = 0; k < kKeys.size(); ++k) {
+        rows[j].push_back({kKeys[k], parts[j][k]});
+      }
+    }
+    table.rows[i].push_back({"parts", std::move(rows)});
+  }
 }
 
 Table interval_table(const std::vector<FinishedRun>& runs,

@@ -29,6 +29,8 @@ struct ReplayedTrace {
 // A row a run; `runs` are in the order of `planned`, here and below.
 Table replay_table(const ReplayedTrace& trace, const std::vector<FinishedRun>& runs,
                    const std::vector<PlannedKernel>& planned);
+// Adds to each row the counts of its intervals, as at most so many parts.
+void append_parts(Table& table, const std::vector<FinishedRun>& runs, std::uint64_t most);
 Table interval_table(const std::vector<FinishedRun>& runs,
                      const std::vector<PlannedKernel>& planned);
 // A run's admission, and what else it has: "probation" and "w 0.5", "second-hit" and nothing.

@@ -21,6 +21,7 @@ Json to_json(const std::vector<Row>& rows) {
 struct ValueToJson {
   Json operator()(std::monostate) const { return nullptr; }
   Json operator()(double value) const { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+  Json operator()(const Row& row) const { return to_json(row); }
   Json operator()(const std::vector<Row>& rows) const { return to_json(rows); }
   template <typename T>
   Json operator()(const T& value) const {
@@ -36,10 +37,55 @@ Json to_json(const Row& row) {
   return object;
 }
 
+Result<Row> row_of(const Json& object);
+
+Result<Value> value_of(const Json& json) {
+  if (json.is_null()) return Value{};
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_unsigned()) return json.get<std::uint64_t>();
+  if (json.is_number_integer()) return json.get<std::int64_t>();
+  if (json.is_number()) return json.get<double>();
+  if (json.is_string()) return json.get<std::string>();
+  if (json.is_object()) return row_of(json);
+  std::vector<Row> rows;
+  for (const Json& each : json) {
+    auto row = row_of(each);
+    if (!row) return std::unexpected(row.error());
+    rows.push_back(std::move(*row));
+  }
+  return rows;
+}
+
+Result<Row> row_of(const Json& object) {
+  if (!object.is_object()) {
+    return fail("not an object");
+  }
+  Row row;
+  for (const auto& [key, json] : object.items()) {
+    auto value = value_of(json);
+    if (!value) return fail("\"" + key + "\": " + value.error().message);
+    row.push_back({key, std::move(*value)});
+  }
+  return row;
+}
+
 }  // namespace
+
+std::string to_json_line(const Row& row) {
+  return to_json(row).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<Row> row_of_json(std::string_view text) {
+  const Json document = Json::parse(text, nullptr, false);
+  if (document.is_discarded()) {
+    return fail("not JSON");
+  }
+  return row_of(document);
+}
 
 std::string to_json(const Report& report, const JsonOptions& options) {
   Json document;
+  document["schema"] = kReportSchema;
   document["command"] = report.command;
   document["version"] = ENCORE_VERSION;
   document["seed"] = report.seed;

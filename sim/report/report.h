@@ -15,9 +15,9 @@ namespace encore::sim {
 
 struct Field;
 using Row = std::vector<Field>;  // in the order of its keys
-// Nothing (null), and what JSON has. A list of rows nests.
+// Nothing (null), and what JSON has. A row, or a list of rows, nests.
 using Value = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string,
-                           std::vector<Row>>;
+                           Row, std::vector<Row>>;
 struct Field {
   std::string key;
   Value value;
@@ -80,12 +80,20 @@ struct Report {
   std::string paste;               // a ready text (a config section), shown as it is
 };
 
-// {"command", "version", "seed", "interrupted", "parameters", "rows", other tables' keys, "notes",
-// "paste", "machine"}, indented, ended by a newline. Numbers that are no numbers become null.
+// The version of docs/encore-sim.schema.json: another one where a key goes or means something else.
+inline constexpr std::uint64_t kReportSchema = 1;
+
+// {"schema", "command", "version", "seed", "interrupted", "parameters", "rows", other tables' keys,
+// "notes", "paste", "machine"}, indented, ended by a newline. Numbers that are no numbers become
+// null.
 struct JsonOptions {
   bool machine = true;
 };
 std::string to_json(const Report& report, const JsonOptions& options);
+// A row as one line of JSON, without the newline; and back. Errors: not a JSON object, or one that
+// has lists of anything but objects.
+std::string to_json_line(const Row& row);
+Result<Row> row_of_json(std::string_view text);
 
 // Aligned columns under headings, then notes and the ready text.
 std::string to_text(const Report& report);

@@ -38,6 +38,7 @@ struct Shown {
   std::string operator()(std::monostate) const { return "-"; }
   std::string operator()(bool value) const { return value ? "yes" : "no"; }
   std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(const Row& row) const { return std::to_string(row.size()) + " fields"; }
   std::string operator()(const std::vector<Row>& rows) const {
     return std::to_string(rows.size()) + " rows";
   }
@@ -111,7 +112,8 @@ std::string to_text(const Report& report) {
 std::string machine_text(const Report& report) {
   std::string line;
   for (const Field& field : report.machine) {
-    if (std::holds_alternative<std::vector<Row>>(field.value)) {
+    if (std::holds_alternative<std::vector<Row>>(field.value) ||
+        std::holds_alternative<Row>(field.value)) {
       continue;
     }
     const bool bytes = field.key.ends_with("_bytes");

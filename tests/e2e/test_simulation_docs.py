@@ -36,7 +36,8 @@ VARIES = re.compile(r"encore-sim (drive|verify)\b")
 
 
 # The order in which the examples of --help are run: what one needs, another has made.
-HELP_ORDER = ("generate", "blocks", "theory", "stats", "convert", "replay", "tune", "drive", "verify")
+HELP_ORDER = ("generate", "blocks", "theory", "stats", "convert", "replay", "sweep", "compare", "tune",
+              "drive", "verify")
 
 
 def files_of(document):
@@ -158,8 +159,8 @@ class Examples(Case):
     def test_those_of_every_help(self):
         found = self.helps()
         self.assertEqual({*HELP_ORDER}, {command[0] for command, _ in found if command})
-        (self.work / "encore.toml").write_text(
-            files_of(ROOT / "docs" / "SIMULATION.md")["encore.toml"])
+        for name, text in files_of(ROOT / "docs" / "SIMULATION.md").items():
+            (self.work / name).write_text(text)
         with gzip.open(self.work / "access.log.gz", "wt") as log:
             log.writelines(f'127.0.0.1 - - [01/Aug/1995:00:00:{n:02} -0400] "GET /{n % 7} HTTP/1.0" '
                            f'200 {n}\n' for n in range(60))

@@ -55,56 +55,93 @@ TEST_CASE("The JSON has the fixed keys, and no machine part when not wanted", "[
   CHECK(to_json(small_report(), {.machine = false}).find("machine") == std::string::npos);
 }
 
-TEST_CASE("Every key of the JSON stands in the documentation", "[sim][report]") {
-  std::string text = read_file(std::string(ENCORE_SOURCE_DIR) + "/docs/SIMULATION.md");
-  text.erase(0, text.find("## The JSON"));
-  REQUIRE(!text.empty());
-  std::set<std::string> documented;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(),
-                                  [](char c) { return c != '_' && std::isalnum(c) == 0; });
-    const auto size = static_cast<std::size_t>(end - text.begin()) - at;
-    documented.insert(text.substr(at, size));
-    at += size + 1;
+// The words of JSON Schema for a value's type.
+std::string type_of(const nlohmann::json& value) {
+  return value.is_null()             ? "null"
+         : value.is_boolean()        ? "boolean"
+         : value.is_number_integer() ? "integer"
+         : value.is_number()         ? "number"
+         : value.is_string()         ? "string"
+         : value.is_array()          ? "array"
+                                     : "object";
+}
+
+void check_fields(const nlohmann::json& fields, const nlohmann::json& schema) {
+  for (const auto& [key, value] : fields.items()) {
+    INFO(key);
+    const bool numbered =
+        key.starts_with('k') && key.find_first_not_of("0123456789", 1) == std::string::npos;
+    if (numbered && schema.contains("patternProperties")) {
+      continue;
+    }
+    REQUIRE(schema["properties"].contains(key));
+    if (!schema["properties"][key].contains("type")) {
+      CHECK(value == schema["properties"][key]["const"]);
+      continue;
+    }
+    const nlohmann::json& types = schema["properties"][key]["type"];
+    const std::string type = type_of(value);
+    const auto is = [&](const std::string& name) {
+      return types.is_array() ? std::find(types.begin(), types.end(), name) != types.end()
+                              : types == name;
+    };
+    CHECK((is(type) || (type == "integer" && is("number"))));
   }
+}
+
+TEST_CASE("Every key of the JSON is in its schema, with its type", "[sim][report]") {
+  const auto schema = nlohmann::json::parse(
+      read_file(std::string(ENCORE_SOURCE_DIR) + "/docs/encore-sim.schema.json"));
+  CHECK(schema["properties"]["schema"]["const"] == kReportSchema);
   const std::string trace = (std::filesystem::temp_directory_path() /
                              ("encore_keys_" + std::to_string(::getpid()) + ".csv"))
                                 .string();
   const std::string blocks = "blocks --events 2000 --block-size 16 --hashes 2";
-  for (const std::string& line :
-       {"generate zipf --requests 2000 -o " + trace, blocks,
-        blocks + " --filter pair --capacity 200", blocks + " --compare structures",
-        blocks + " --compare hashes", std::string("theory fill"), std::string("theory size"),
-        std::string("theory capacity"), std::string("theory table --hashes 1,2"),
-        std::string("theory pair"), std::string("theory ring"), std::string("theory layouts"),
-        "stats " + trace, "replay --interval 1000 " + trace, "replay --mrc 2 " + trace,
-        "replay --disk-size 64MiB " + trace, "tune " + trace}) {
+  for (const std::string& line : {"generate zipf --requests 2000 -o " + trace,
+                                  blocks,
+                                  blocks + " --filter pair --capacity 200",
+                                  blocks + " --compare structures",
+                                  blocks + " --compare hashes",
+                                  std::string("theory fill"),
+                                  std::string("theory size"),
+                                  std::string("theory capacity"),
+                                  std::string("theory table --hashes 1,2"),
+                                  std::string("theory pair"),
+                                  std::string("theory ring"),
+                                  std::string("theory layouts"),
+                                  std::string("theory kinds"),
+                                  std::string("theory scalable"),
+                                  std::string("theory counting"),
+                                  std::string("theory union"),
+                                  "stats " + trace,
+                                  "convert " + trace + " --as lcs -o " + trace + ".lcs",
+                                  "replay --interval 1000 " + trace,
+                                  "replay --parts 3 " + trace,
+                                  "replay --bounds " + trace,
+                                  "replay --mrc 2 " + trace,
+                                  "replay --sample 0.5 " + trace,
+                                  "replay --disk-size 64MiB " + trace,
+                                  "replay --admission proxy-probation --disk-size 64MiB " + trace,
+                                  "tune " + trace,
+                                  "tune --disk-size 64MiB " + trace}) {
     INFO(line);
     const Ran ran = run(line + " --json");
     REQUIRE(ran.exit_code == 0);
     const auto report = nlohmann::json::parse(ran.out);
-    std::set<std::string> keys;
-    const auto collect = [&](const nlohmann::json& rows) {
-      for (const auto& row : rows) {
-        for (const auto& field : row.items()) {
-          keys.insert(field.key());
+    check_fields(report, schema);
+    check_fields(report["parameters"], schema["properties"]["parameters"]);
+    check_fields(report["machine"], schema["properties"]["machine"]);
+    for (const auto& [key, part] : report.items()) {
+      if (part.is_array() && part.front().is_object()) {
+        INFO(key);
+        for (const auto& row : part) {
+          check_fields(row, schema["$defs"][key]);
         }
       }
-    };
-    for (const auto& part : report.items()) {
-      if (part.key() == "machine") {
-        collect(nlohmann::json::array({part.value()}));
-      } else if (part.value().is_array() && part.value().front().is_object()) {
-        keys.insert(part.key());
-        collect(part.value());
-      }
-    }
-    for (const std::string& key : keys) {
-      INFO(key);
-      CHECK(documented.contains(key));
     }
   }
   std::filesystem::remove(trace);
+  std::filesystem::remove(trace + ".lcs");
 }
 
 TEST_CASE("The text has aligned columns, and - for what is not there", "[sim][report]") {

@@ -1,0 +1,367 @@
+#include "sim/sweep/comparison.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+namespace encore::sim {
+namespace {
+
+// Options that tell observations of one setting apart.
+constexpr std::array<std::string_view, 2> kSeeds = {"seed", "sample-seed"};
+// They tell a report's rows apart, which have no options.
+constexpr std::array<std::string_view, 6> kOfReports = {
+    "eviction", "admission", "admission_parameter", "capacity", "fpr_goal", "cache_bytes"};
+
+const Row* inner(const Row& line, std::string_view key) {
+  const Value* const value = find(line, key);
+  return value == nullptr ? nullptr : std::get_if<Row>(value);
+}
+
+struct Text {
+  std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(std::uint64_t value) const { return std::to_string(value); }
+  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return to_json_line({Field{"", value}}).substr(4); }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  template <typename Other>
+  std::string operator()(const Other& /*value*/) const {
+    return {};
+  }
+};
+
+std::string text_of_value(const Value& value) {
+  std::string text = std::visit(Text{}, value);
+  if (std::holds_alternative<double>(value)) text.pop_back();
+  return text;
+}
+
+struct Number {
+  double operator()(double value) const { return value; }
+  double operator()(std::uint64_t value) const { return static_cast<double>(value); }
+  double operator()(std::int64_t value) const { return static_cast<double>(value); }
+  template <typename Other>
+  double operator()(const Other& /*value*/) const {
+    return 0;
+  }
+};
+
+double number_in(const Row& row, std::string_view key) {
+  const Value* const value = find(row, key);
+  return value == nullptr ? 0 : std::visit(Number{}, *value);
+}
+
+bool has_number(const Row& row, std::string_view key) {
+  const Value* const value = find(row, key);
+  return value != nullptr && !std::holds_alternative<std::monostate>(*value);
+}
+
+// An option, or what a report's row says of itself.
+std::optional<std::string> option_of(const Row& line, std::string_view name) {
+  for (const std::string_view part : {"options", "result"}) {
+    const Row* const row = inner(line, part);
+    const Value* const value = row == nullptr ? nullptr : find(*row, name);
+    if (value != nullptr) return text_of_value(*value);
+  }
+  return std::nullopt;
+}
+
+std::string seed_of(const Row& line) {
+  std::string seed;
+  for (const std::string_view name : kSeeds) seed += option_of(line, name).value_or("") + " ";
+  return seed;
+}
+
+const std::vector<Row>& parts_of(const Row& line) {
+  static const std::vector<Row> none;
+  const Row* const result = inner(line, "result");
+  const Value* const parts = result == nullptr ? nullptr : find(*result, "parts");
+  const auto* const rows = parts == nullptr ? nullptr : std::get_if<std::vector<Row>>(parts);
+  return rows == nullptr ? none : *rows;
+}
+
+// A share of something requested, and its counts.
+struct Share {
+  std::string_view ratio;
+  std::string_view part;
+  std::string_view whole;
+};
+constexpr Share kHits{"object_hit_ratio", "hits", "requests"};
+constexpr Share kByteHits{"byte_hit_ratio", "bytes_hit", "bytes_requested"};
+
+double difference(const Row& first, const Row& second, const Share& share) {
+  return number_of(second, share.ratio) - number_of(first, share.ratio);
+}
+
+// How far each part moves the difference of two ratios: the residual of a ratio estimate.
+Estimate by_parts(const Row& first, const Row& second, const Share& share) {
+  const double value = difference(first, second, share);
+  const auto& a = parts_of(first);
+  const auto& b = parts_of(second);
+  double whole = 0;
+  for (const Row& part : a) whole += number_in(part, share.whole);
+  std::vector<double> moved;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    moved.push_back((number_in(b[i], share.part) - number_in(a[i], share.part) -
+                     value * number_in(a[i], share.whole)) /
+                    std::max(whole, 1.0));
+  }
+  return estimate_by_parts(value, moved);
+}
+
+Estimate written_by_parts(const Row& first, const Row& second) {
+  const double all = written_of(first);
+  if (all == 0) return {};
+  const double share = written_of(second) / all;
+  const auto& a = parts_of(first);
+  const auto& b = parts_of(second);
+  std::vector<double> moved;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    moved.push_back((number_in(b[i], "bytes_written") - share * number_in(a[i], "bytes_written")) /
+                    all);
+  }
+  return estimate_by_parts(share - 1, moved);
+}
+
+double written_more(const Row& first, const Row& second) {
+  const double all = written_of(first);
+  return all == 0 ? 0 : written_of(second) / all - 1;
+}
+
+Estimate exactly(double value) { return {.value = value, .low = value, .high = value}; }
+
+double half_width(const Row& line, std::string_view ratio) {
+  const std::string name(ratio);
+  return (number_of(line, name + "_high") - number_of(line, name + "_low")) / 2;
+}
+
+Estimate by_samples(const Row& first, const Row& second, const Share& share) {
+  constexpr double kDegrees = 7;  // those of a sample's interval (sim/replay/sample_estimate.h)
+  const double value = difference(first, second, share);
+  const double half = std::hypot(half_width(first, share.ratio), half_width(second, share.ratio));
+  const double error = half / student_quantile(0.95, kDegrees);
+  return {.value = value,
+          .low = value - half,
+          .high = value + half,
+          .certainty = error > 0 ? student_cdf(std::abs(value) / error, kDegrees) : 1};
+}
+
+bool is_sampled(const Row& line) {
+  const Row* const result = inner(line, "result");
+  return result != nullptr && has_number(*result, "object_hit_ratio_low");
+}
+
+using Pairs = std::vector<std::pair<const Row*, const Row*>>;
+
+void fill_by_seeds(const Pairs& pairs, Compared& compared) {
+  std::vector<double> hits;
+  std::vector<double> bytes;
+  std::vector<double> written;
+  for (const auto& [a, b] : pairs) {
+    hits.push_back(difference(*a, *b, kHits));
+    bytes.push_back(difference(*a, *b, kByteHits));
+    written.push_back(written_more(*a, *b));
+  }
+  compared.source = IntervalSource::kSeeds;
+  compared.hits = estimate_mean(hits);
+  compared.byte_hits = estimate_mean(bytes);
+  compared.written = estimate_mean(written);
+}
+
+Compared compare_setting(const Pairs& pairs) {
+  const Row& a = *pairs.front().first;
+  const Row& b = *pairs.front().second;
+  Compared compared;
+  compared.trace = text_of(a, "trace");
+  compared.pairs = pairs.size();
+  for (const auto& [first, second] : pairs) {
+    compared.first += number_of(*first, kHits.ratio) / static_cast<double>(pairs.size());
+    compared.second += number_of(*second, kHits.ratio) / static_cast<double>(pairs.size());
+  }
+  if (pairs.size() > 1) {
+    fill_by_seeds(pairs, compared);
+  } else if (!parts_of(a).empty() && parts_of(a).size() == parts_of(b).size()) {
+    compared.source = IntervalSource::kParts;
+    compared.hits = by_parts(a, b, kHits);
+    compared.byte_hits = by_parts(a, b, kByteHits);
+    compared.written = written_by_parts(a, b);
+  } else if (is_sampled(a) && is_sampled(b)) {
+    compared.source = IntervalSource::kSample;
+    compared.hits = by_samples(a, b, kHits);
+    compared.byte_hits = by_samples(a, b, kByteHits);
+    compared.written = exactly(written_more(a, b));
+  } else {
+    compared.hits = exactly(difference(a, b, kHits));
+    compared.byte_hits = exactly(difference(a, b, kByteHits));
+    compared.written = exactly(written_more(a, b));
+  }
+  return compared;
+}
+
+// Lines by trace and setting, in the order in which they come, then by seed.
+struct Settings {
+  std::vector<std::pair<std::string, std::map<std::string, const Row*>>> all;
+  std::unordered_map<std::string, std::size_t> places;
+};
+
+Settings settings_of(const std::vector<Row>& rows) {
+  Settings settings;
+  for (const Row& row : rows) {
+    const std::string key = text_of(row, "trace") + "\n" + setting_of(row);
+    const auto [at, is_new] = settings.places.emplace(key, settings.all.size());
+    if (is_new) settings.all.emplace_back(key, std::map<std::string, const Row*>());
+    settings.all[at->second].second.emplace(seed_of(row), &row);
+  }
+  return settings;
+}
+
+Row without_options(const Row& line, const Selection& selection) {
+  Row kept = line;
+  for (Field& field : kept) {
+    if (field.key != "options" && field.key != "result") continue;
+    std::erase_if(std::get<Row>(field.value), [&](const Field& option) {
+      return std::ranges::find(selection.options, option.key,
+                               &std::pair<std::string, std::string>::first) !=
+             selection.options.end();
+    });
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::string_view to_string(IntervalSource source) {
+  switch (source) {
+    case IntervalSource::kParts:
+      return "parts";
+    case IntervalSource::kSeeds:
+      return "seeds";
+    case IntervalSource::kSample:
+      return "samples";
+    default:
+      return "exact";
+  }
+}
+
+double number_of(const Row& line, std::string_view key) {
+  const Row* const result = inner(line, "result");
+  return result == nullptr ? 0 : number_in(*result, key);
+}
+
+double written_of(const Row& line) {
+  const Row* const result = inner(line, "result");
+  const bool has_disk = result != nullptr && has_number(*result, "disk_bytes_written");
+  return number_of(line, has_disk ? "disk_bytes_written" : "bytes_written");
+}
+
+std::string text_of(const Row& line, std::string_view key) {
+  const Value* const value = find(line, key);
+  return value == nullptr ? std::string() : text_of_value(*value);
+}
+
+std::string setting_of(const Row& line,
+                       const std::vector<std::pair<std::string, std::string>>& without) {
+  const Row* const options = inner(line, "options");
+  const Row* const result = inner(line, "result");
+  std::string setting;
+  const auto add = [&](const std::string& name, const std::string& text) {
+    const bool left_out =
+        std::ranges::find(kSeeds, name) != kSeeds.end() ||
+        std::ranges::find(without, name, &std::pair<std::string, std::string>::first) !=
+            without.end();
+    if (!left_out && !text.empty()) setting += (setting.empty() ? "" : " ") + name + "=" + text;
+  };
+  if (options != nullptr && !options->empty()) {
+    for (const Field& option : *options) add(option.key, text_of_value(option.value));
+  } else if (result != nullptr) {
+    for (const std::string_view name : kOfReports) {
+      const Value* const value = find(*result, name);
+      if (value != nullptr) add(std::string(name), text_of_value(*value));
+    }
+  }
+  return setting;
+}
+
+Result<Selection> parse_selection(const std::string& text) {
+  Selection selection{.path = text, .options = {}};
+  const std::size_t equals = text.find('=');
+  const std::size_t colon = text.rfind(':', equals);
+  if (equals == std::string::npos || colon == std::string::npos) return selection;
+  selection.path = text.substr(0, colon);
+  std::string_view left = std::string_view(text).substr(colon + 1);
+  while (true) {
+    const std::string_view pair = left.substr(0, left.find(','));
+    const std::size_t at = pair.find('=');
+    if (at == std::string_view::npos || at == 0 || at + 1 == pair.size()) {
+      return fail("\"" + text + "\", accepted: FILE or FILE:OPTION=VALUE,OPTION=VALUE");
+    }
+    selection.options.emplace_back(pair.substr(0, at), pair.substr(at + 1));
+    if (pair.size() == left.size()) return selection;
+    left.remove_prefix(pair.size() + 1);
+  }
+}
+
+Result<std::vector<Row>> selected(const Selection& selection, std::vector<Row> rows) {
+  for (const auto& [name, wanted] : selection.options) {
+    std::vector<std::string> there;
+    std::vector<Row> kept;
+    for (Row& row : rows) {
+      const std::string text = option_of(row, name).value_or("");
+      if (text == wanted) {
+        kept.push_back(std::move(row));
+      } else if (!text.empty() && std::ranges::find(there, text) == there.end()) {
+        there.push_back(text);
+      }
+    }
+    if (kept.empty()) {
+      std::string listed;
+      for (const std::string& text : there) listed += (listed.empty() ? "" : ", ") + text;
+      return fail(selection.path + " has nothing with " + name + "=" + wanted +
+                  (there.empty() ? ", nor with any " + name : ", accepted: " + listed));
+    }
+    rows = std::move(kept);
+  }
+  for (Row& row : rows) row = without_options(row, selection);
+  return rows;
+}
+
+Result<Comparison> compare(const std::vector<Row>& first, const std::vector<Row>& second) {
+  const Settings a = settings_of(first);
+  const Settings b = settings_of(second);
+  Comparison comparison;
+  std::vector<double> differences;
+  for (const auto& [key, rows] : a.all) {
+    const auto other = b.places.find(key);
+    Pairs pairs;
+    if (other != b.places.end()) {
+      const auto& others = b.all[other->second].second;
+      for (const auto& [seed, row] : rows) {
+        if (const auto at = others.find(seed); at != others.end()) {
+          pairs.emplace_back(row, at->second);
+        }
+      }
+    }
+    if (pairs.empty()) {
+      ++comparison.only_first;
+      continue;
+    }
+    Compared compared = compare_setting(pairs);
+    compared.setting = key.substr(key.find('\n') + 1);
+    differences.push_back(compared.hits.value);
+    comparison.settings.push_back(std::move(compared));
+  }
+  comparison.only_second = b.all.size() - comparison.settings.size();
+  if (comparison.settings.empty()) {
+    return fail(
+        "no setting is in both; choose what is to be compared, as results.jsonl:eviction=lru "
+        "results.jsonl:eviction=sieve");
+  }
+  comparison.mean =
+      differences.size() == 1 ? comparison.settings.front().hits : estimate_mean(differences);
+  return comparison;
+}
+
+}  // namespace encore::sim
