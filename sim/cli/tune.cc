@@ -15,6 +15,8 @@
 #include "sim/cli/replay_rows.h"
 #include "sim/cli/simulation.h"
 #include "sim/cli/trace_options.h"
+#include "sim/cli/tune_choice.h"
+#include "sim/cli/tune_front.h"
 #include "sim/cli/tune_measured.h"
 #include "sim/cli/warmup.h"
 #include "sim/trace/open_trace.h"
@@ -24,21 +26,11 @@ namespace {
 
 using cache::AdmissionPolicy;
 
-// Runs with this share of the best hit ratio count as equal in hits: the fewest writes decide among
-// them, and the least memory among those that write so much more at most.
-constexpr double kHitsShare = 0.995;
-constexpr double kWritesShare = 1.02;
 // The windows that are tried: doubled from the smallest to twice the objects.
 constexpr std::uint64_t kWindowMin = 16;
 // Costs of a written byte to try, in bytes fetched; the config's default is among them.
 constexpr std::array kWriteCosts = {0.0, 0.1, 0.2, 0.5, 1.0, 3.0};
 constexpr double kDefaultCost = 0.2;
-// Second-hit pays if it loses no more than this of the hit ratio ...
-constexpr double kHitsLostMax = 0.005;
-// ... or if it saves this share of the writes and loses no more than that.
-constexpr double kWritesSavedMin = 0.3;
-constexpr double kHitsLostForWritesMax = 0.02;
-
 std::string short_number(double number) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%g", number);
@@ -63,6 +55,7 @@ class TuneCommand final : public Command {
     a.text("--eviction", eviction_, "eviction policy of the cache");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
     a.text("--warmup", warmup_text_, "share of the requests to exclude from the counts, as 20%");
+    costs_.declare(a);
     a.number("--seed", seed_, "seed of the key hashes");
     a.number("--threads", threads_, "parallel runs (0: one per core)", {.max = kThreadsMax});
   }
@@ -242,34 +235,55 @@ class TuneCommand final : public Command {
       report.notes = {"No recommendation: the comparison is incomplete."};
       return outcome;
     }
-    const Measured& chosen = choose_cost(*measured);
+    const std::size_t place = costs_.any() ? cheapest(*measured, costs_) : choose_cost(*measured);
+    const Measured& chosen = (*measured)[place];
+    const std::size_t other = next_to(*measured, place, costs_);
     const Balance balance = balance_of(measured->front(), chosen);
-    const Difference gained{-balance.lost.value, -balance.lost.high, -balance.lost.low};
-    report.notes = {"At a write cost of " + short_number(chosen.write_cost) +
-                    ", probation has hits for " + interval_text(gained) +
-                    " more of the requests than storing everything, and writes " +
-                    interval_text(balance.saved) +
-                    " fewer bytes. A lower write cost writes more for more hits: choose the row "
-                    "whose writes the disk bears."};
+    const Estimate gained{
+        .value = -balance.lost.value, .low = -balance.lost.high, .high = -balance.lost.low};
+    report.tables.push_back(front_table(*measured, costs_, place, other));
+    report.charts = {front_chart(*measured, place)};
+    if (chosen.policy == AdmissionPolicy::kProbation) {
+      report.notes = {"At a write cost of " + short_number(chosen.write_cost) +
+                      ", probation has hits for " + interval_text(gained) +
+                      " more of the requests than storing everything, and writes " +
+                      interval_text(balance.saved) +
+                      " fewer bytes. A lower write cost writes more for more hits: choose the row "
+                      "whose writes the disk bears."};
+    }
+    for (std::string& reason : reasons(chosen, (*measured)[other], costs_)) {
+      report.notes.push_back(std::move(reason));
+    }
     report.paste = "[admission]                    # from " +
                    std::to_string(trace.requests.size()) + " requests, a cache of " + size_ +
-                   " before a disk of " + format_bytes(disk_.bytes()) + "\n" +
-                   "policy = \"probation\"           # hits " + percent_text(chosen.hits) +
-                   ", written " + format_bytes(chosen.bytes_written) + "\n" +
-                   "write_cost = " + short_number(chosen.write_cost) + "\n";
+                   " before a disk of " + format_bytes(disk_.bytes()) + "\n" + policy_line(chosen) +
+                   "# hits " + percent_text(chosen.hits) + ", written " +
+                   format_bytes(chosen.bytes_written) + "\n";
+    if (chosen.policy == AdmissionPolicy::kProbation) {
+      report.paste += "write_cost = " + short_number(chosen.write_cost) + "\n";
+    } else if (chosen.policy == AdmissionPolicy::kSecondHit) {
+      report.paste += "capacity = " + std::to_string(chosen.window) +
+                      "\nfpr = " + short_number(chosen.fpr) + "\n";
+    }
     return outcome;
   }
 
+  static std::string policy_line(const Measured& chosen) {
+    std::string line = "policy = \"" + std::string(to_string(chosen.policy)) + "\"";
+    line.resize(std::max<std::size_t>(line.size() + 1, 31), ' ');
+    return line;
+  }
+
   // The default, unless another one has as many hits for fewer writes.
-  static const Measured& choose_cost(const std::vector<Measured>& all) {
-    const Measured* chosen = &*std::ranges::find(all, kDefaultCost, &Measured::write_cost);
-    for (const Measured& one : all) {
-      if (one.policy == AdmissionPolicy::kProbation && one.hits >= chosen->hits &&
-          one.bytes_written <= chosen->bytes_written) {
-        chosen = &one;
+  static std::size_t choose_cost(const std::vector<Measured>& all) {
+    auto chosen = std::ranges::find(all, kDefaultCost, &Measured::write_cost);
+    for (auto one = all.begin(); one != all.end(); ++one) {
+      if (one->policy == AdmissionPolicy::kProbation && one->hits >= chosen->hits &&
+          one->bytes_written <= chosen->bytes_written) {
+        chosen = one;
       }
     }
-    return *chosen;
+    return static_cast<std::size_t>(chosen - all.begin());
   }
 
   static Table disk_table(const std::vector<Measured>& all) {
@@ -311,7 +325,7 @@ class TuneCommand final : public Command {
       return without_verdict(*windows, {});
     }
     const Measured& always = windows->front();
-    const Measured knee = choose(*windows);
+    const Measured knee = best_filter(*windows);
     // Then by FPR at that window.
     wanted = {{.policy = AdmissionPolicy::kExactSecondHit, .window = knee.window}};
     for (const double fpr : {0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001, 0.0001}) {
@@ -327,29 +341,6 @@ class TuneCommand final : public Command {
     return make_report(trace, always, *windows, *fprs);
   }
 
-  static bool does_pay(double lost, double saved) {
-    return lost <= kHitsLostMax || (saved >= kWritesSavedMin && lost <= kHitsLostForWritesMax);
-  }
-
-  // The filter's runs follow the reference in the order of their memory. The first one is taken
-  // that is as good as the best in hits and, among those, as the best in writes.
-  static Measured choose(const std::vector<Measured>& all) {
-    double best = 0;
-    for (std::size_t i = 1; i < all.size(); ++i) {
-      best = std::max(best, all[i].hits);
-    }
-    double writes = INFINITY;
-    for (std::size_t i = 1; i < all.size(); ++i) {
-      if (all[i].hits >= kHitsShare * best) {
-        writes = std::min(writes, static_cast<double>(all[i].bytes_written));
-      }
-    }
-    return *std::find_if(all.begin() + 1, all.end(), [&](const Measured& one) {
-      return one.hits >= kHitsShare * best &&
-             static_cast<double>(one.bytes_written) <= kWritesShare * writes;
-    });
-  }
-
   Outcome start_outcome() const {
     Outcome outcome;
     outcome.report.seed = seed_;
@@ -361,6 +352,7 @@ class TuneCommand final : public Command {
                                       {"warmup", warmup_text_},
                                       {"object_size", object_size_text_}});
     disk_.append_parameters(outcome.report.parameters);
+    costs_.append_parameters(outcome.report.parameters);
     return outcome;
   }
 
@@ -386,9 +378,10 @@ class TuneCommand final : public Command {
   Outcome make_report(const LoadedTrace& trace, const Measured& always,
                       const std::vector<Measured>& windows,
                       const std::vector<Measured>& fprs) const {
-    const Measured chosen = choose(fprs);
+    const TuneChoice choice = choose_one(windows, fprs, costs_);
+    const Measured& chosen = choice.compared();
     const Balance balance = balance_of(always, chosen);
-    const bool pays = does_pay(balance.lost.value, balance.saved.value);
+    const bool pays = choice.pays();
     Outcome outcome = start_outcome();
     Report& report = outcome.report;
     Table recommended{.key = "rows", .title = "Recommended", .columns = columns(), .rows = {}};
@@ -402,6 +395,7 @@ class TuneCommand final : public Command {
     recommended.rows.back().push_back({"writes_saved_low", balance.saved.low});
     recommended.rows.back().push_back({"writes_saved_high", balance.saved.high});
     report.tables.push_back(std::move(recommended));
+    report.tables.push_back(front_table(choice.all, costs_, choice.chosen, choice.runner_up));
     report.tables.push_back(table_of("windows", "By window, at an FPR of 0.01", windows));
     report.tables.push_back(table_of("fprs", "By FPR, at the chosen window", fprs));
     report.notes = {"Compared with storing everything, second-hit loses " +
@@ -421,7 +415,12 @@ class TuneCommand final : public Command {
       report.notes.push_back(
           "Second-hit does not pay here: it keeps out less than its second misses cost.");
     }
+    for (std::string& reason :
+         reasons(choice.all[choice.chosen], choice.all[choice.runner_up], costs_)) {
+      report.notes.push_back(std::move(reason));
+    }
     report.charts = {
+        front_chart(choice.all, choice.chosen),
         chart_of("Hits by window", "insertions a generation", "hit ratio", windows,
                  [](const Measured& m) {
                    return Point{.x = static_cast<double>(m.window), .y = m.hits};
@@ -524,6 +523,7 @@ class TuneCommand final : public Command {
   Warmup warmup_;
   std::uint64_t seed_ = 1;
   std::uint64_t threads_ = 0;
+  Costs costs_;
   DiskArguments disk_{config::Cache{}.disk_reinsert / 100.0};
   CacheSize cache_size_;
   cache::EvictionPolicy policy_ = cache::EvictionPolicy::kSieve;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 
 #include "sim/replay/ratio.h"
@@ -10,22 +9,9 @@
 namespace encore::sim {
 namespace {
 
-// 97.5 % of Student's t with kTuneParts - 1 degrees of freedom.
-constexpr double kStudent = 2.131;
-
 // Bytes that a device is given: what the disk takes where there is one, else what the memory does.
 std::uint64_t written(const ReplayCounts& counts, bool has_disk) {
   return has_disk ? counts.disk_bytes_admitted + counts.disk_bytes_moved : counts.bytes_written;
-}
-
-Difference over_parts(double value, const std::vector<double>& off) {
-  const auto count = static_cast<double>(off.size());
-  double squares = 0;
-  for (const double one : off) {
-    squares += one * one;
-  }
-  const double half = count < 2 ? 1 : kStudent * std::sqrt(squares * count / (count - 1));
-  return {value, value - half, value + half};
 }
 
 }  // namespace
@@ -40,6 +26,8 @@ bool take_counts(const FinishedRun& run, Measured& measured) {
   measured.complete = run.complete;
   measured.hits = ratio_of(counts.hits, counts.requests);
   measured.byte_hits = ratio_of(counts.bytes_hit, counts.bytes_requested);
+  measured.misses = counts.requests - counts.hits;
+  measured.bytes_from_origin = counts.bytes_from_origin;
   measured.bytes_written = written(counts, has_disk);
   measured.bytes_moved = counts.disk_bytes_moved;
   measured.filter_bytes = run.run->admission().memory_bytes;
@@ -48,6 +36,8 @@ bool take_counts(const FinishedRun& run, Measured& measured) {
     if (part.counts.requests != 0) {
       measured.parts.push_back(
           {.hits = static_cast<double>(part.counts.hits),
+           .misses = static_cast<double>(part.counts.requests - part.counts.hits),
+           .bytes_from_origin = static_cast<double>(part.counts.bytes_from_origin),
            .bytes_written = static_cast<double>(written(part.counts, has_disk))});
     }
   }
@@ -70,7 +60,7 @@ Balance balance_of(const Measured& always, const Measured& chosen) {
     lost_off.push_back((a.hits - b.hits) / requests - lost / static_cast<double>(parts));
     saved_off.push_back(all == 0 ? 0 : (a.bytes_written * (1 - saved) - b.bytes_written) / all);
   }
-  return {over_parts(lost, lost_off), over_parts(saved, saved_off)};
+  return {estimate_by_parts(lost, lost_off), estimate_by_parts(saved, saved_off)};
 }
 
 std::string percent_text(double share) {
@@ -78,7 +68,7 @@ std::string percent_text(double share) {
   std::snprintf(text.data(), text.size(), "%.2f %%", 100 * share);
   return text.data();
 }
-std::string interval_text(const Difference& difference) {
+std::string interval_text(const Estimate& difference) {
   return percent_text(difference.value) + " (95 %: " + percent_text(difference.low) + " to " +
          percent_text(difference.high) + ")";
 }

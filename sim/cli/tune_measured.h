@@ -7,6 +7,7 @@
 
 #include "cache/types.h"
 #include "sim/cli/simulation.h"
+#include "sim/sweep/statistics.h"
 
 namespace encore::sim {
 
@@ -22,12 +23,16 @@ struct Measured {
   bool complete = true;
   double hits = 0;
   double byte_hits = 0;
+  std::uint64_t misses = 0;
+  std::uint64_t bytes_from_origin = 0;
   std::uint64_t bytes_written = 0;  // to the disk where there is one, what is moved included
   std::uint64_t bytes_moved = 0;
   std::uint64_t filter_bytes = 0;
   std::uint64_t one_hit_let_in = 0;
   struct Part {
     double hits = 0;
+    double misses = 0;
+    double bytes_from_origin = 0;
     double bytes_written = 0;
   };
   std::vector<Part> parts = {};  // parts of the counted requests, in order
@@ -36,19 +41,14 @@ struct Measured {
 // Takes over what the run counted. False: an interrupt came before its first request.
 bool take_counts(const FinishedRun& run, Measured& measured);
 
-// A difference to storing everything, with its 95 % interval over the parts of the trace.
-struct Difference {
-  double value = 0;
-  double low = 0;
-  double high = 0;
-};
+// Differences to storing everything, with their 95 % intervals over the parts of the trace.
 struct Balance {
-  Difference lost;   // share of the requests that no longer hit
-  Difference saved;  // share of the bytes written
+  Estimate lost;   // share of the requests that no longer hit
+  Estimate saved;  // share of the bytes written
 };
 Balance balance_of(const Measured& always, const Measured& chosen);
 
 std::string percent_text(double share);
-std::string interval_text(const Difference& difference);
+std::string interval_text(const Estimate& difference);
 
 }  // namespace encore::sim

@@ -3,7 +3,7 @@
 // kernel's own entries; the policy is a template parameter of the loop. An entry is found by its
 // object's number: the table that numbers a trace's objects has looked for the key already.
 // tests/sim/direct_cache_test.cc compares it with the kernel, decision by decision.
-// Thread-compatible, deterministic.
+// Why it is: docs/decisions/0345. Thread-compatible, deterministic.
 #pragma once
 
 #include <cstdint>

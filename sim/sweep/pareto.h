@@ -15,7 +15,8 @@ using Goals = std::array<double, kGoals>;
 // True if a is at least as good as b in each goal and better in one.
 bool dominates(const Goals& a, const Goals& b);
 
-// For each, whether no other one dominates it. Of equal ones each is. O(n²) comparisons at worst.
+// For each, whether no other one dominates it: equal ones are all on the front. O(n²) comparisons
+// at worst.
 std::vector<bool> pareto_front(std::span<const Goals> all);
 
 }  // namespace encore::sim

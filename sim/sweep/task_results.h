@@ -1,6 +1,7 @@
 // The results of a sweep: a directory with a file of JSON lines for each task that is done. Any
 // number of processes, on any machines that share the directory, may work on it: each task is
-// claimed by a lock that ends with its process. Confined to one thread, but for claims.
+// claimed by a lock that ends with its process. Why files and
+// locks: docs/decisions/0346. Confined to one thread, but for claims.
 #pragma once
 
 #include <optional>

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/load.h"
+#include "sim/cli/tune_choice.h"
 #include "tests/catch.h"
 #include "tests/sim/run.h"
 
@@ -133,6 +134,76 @@ TEST_CASE("Tune refuses what it cannot study", "[sim][tune]") {
     CHECK(run("tune " + trace.path() + " " + bad).exit_code == 2);
   }
   CHECK(run("tune /nonexistent").exit_code == 2);
+}
+
+TEST_CASE("with costs the cheapest is chosen, and the runner-up is the next", "[sim][tune]") {
+  Measured always{.policy = cache::AdmissionPolicy::kAlways};
+  always.requests = 1'000'000;
+  always.hits = 0.5;
+  always.misses = 500'000;
+  always.bytes_written = std::uint64_t{100} << 30U;
+  Measured filter = always;
+  filter.policy = cache::AdmissionPolicy::kSecondHit;
+  filter.window = 100;
+  filter.fpr = 0.01;
+  filter.misses = 510'000;
+  filter.bytes_written = std::uint64_t{10} << 30U;
+  filter.filter_bytes = std::uint64_t{1} << 30U;
+  Measured larger = filter;
+  larger.window = 200;
+  larger.misses = 505'000;
+  larger.bytes_written = std::uint64_t{20} << 30U;
+  const std::vector<Measured> all = {always, filter, larger};
+  CHECK(cost_of(filter, {.miss = 2, .write = 3, .memory = 5}) == Approx(1.02 + 30 + 5));
+  CHECK(cheapest(all, {.write = 1}) == 1);
+  CHECK(cheapest(all, {.miss = 1}) == 0);
+  // 10,000 and 5,000 misses against 80 and 90 GiB.
+  CHECK(cheapest(all, {.miss = 1'000'000, .write = 400}) == 2);
+  CHECK(next_to(all, 1, {.write = 1}) == 2);
+  CHECK(next_to(all, 0, {.miss = 1}) == 2);
+  CHECK(cheapest(all, {.write = 1, .memory = 1000}) == 0);
+}
+
+TEST_CASE("tune says what it chose, against what, and how sure that is", "[sim][tune]") {
+  const TuneTrace trace("akamai --requests 20000 --seed 3 --csv");
+  const std::string costs = GENERATE(Catch::Generators::as<std::string>{}, "", " --cost-write 1",
+                                     " --cost-miss 1", " --cost-memory 1000000 --cost-origin 1");
+  const Ran ran = run("tune " + trace.path() + " --cache-size 1% --json" + costs);
+  REQUIRE(ran.exit_code == 0);
+  const auto report = nlohmann::json::parse(ran.out);
+  int chosen = 0;
+  int runner_up = 0;
+  double cheapest_cost = 0;
+  double chosen_cost = 0;
+  for (const auto& row : report["front"]) {
+    chosen += row["choice"] == "chosen" ? 1 : 0;
+    runner_up += row["choice"] == "runner-up" ? 1 : 0;
+    if (costs.empty()) {
+      CHECK(row["cost"].is_null());
+      continue;
+    }
+    const auto cost = row["cost"].get<double>();
+    cheapest_cost = cheapest_cost == 0 ? cost : std::min(cost, cheapest_cost);
+    if (row["choice"] == "chosen") chosen_cost = cost;
+    // None of the front is beaten by another row of it.
+    for (const auto& other : report["front"]) {
+      const bool beats = other["object_hit_ratio"] > row["object_hit_ratio"] &&
+                         other["byte_hit_ratio"] > row["byte_hit_ratio"] &&
+                         other["bytes_written"] < row["bytes_written"] &&
+                         other["filter_bytes"] < row["filter_bytes"];
+      CHECK_FALSE((beats && row["pareto"] == true));
+    }
+  }
+  CHECK(chosen == 1);
+  CHECK(runner_up == 1);
+  CHECK(chosen_cost == cheapest_cost);
+  const std::string notes = report["notes"].dump();
+  CHECK(notes.find("runner-up: ") != std::string::npos);
+  CHECK(notes.find(costs.empty() ? "How sure: " : "is cheaper with a probability of ") !=
+        std::string::npos);
+  const bool stores_all = notes.find("Chosen: always") != std::string::npos;
+  CHECK((report["paste"].get<std::string>().find("policy = \"always\"") != std::string::npos) ==
+        stores_all);
 }
 
 }  // namespace encore::sim
