@@ -23,6 +23,8 @@ void TraceArguments::declare(Arguments& a) {
   a.text("--key-prefix", key_prefix_,
          "prefix of each key: \"forward:\" hashes the keys of a log as a forward proxy does");
   a.text("--default-size", default_size_, "size of objects without a size in the trace");
+  a.text("--split-blocks", block_size_,
+         "block traces: a request for each block of this size, as 4KiB (0: as they are)");
   a.real("--bad-max", bad_max_, "largest accepted share of bad lines", {.min = 0, .max = 1});
 }
 
@@ -66,6 +68,11 @@ Result<TraceOptions> TraceArguments::options() const {
       return fail("--delimiter \"" + d + "\", accepted: one character, tab or space");
     }
   }
+  const auto block = parse_size("--split-blocks", block_size_, {.max = kGiB});
+  if (!block) {
+    return std::unexpected(block.error());
+  }
+  options.block_bytes = *block;
   options.all_lines = all_lines_;
   options.key_prefix = key_prefix_;
   options.bad_share_max = bad_max_;
@@ -82,9 +89,10 @@ std::string TraceArguments::names() const {
 }
 
 Row TraceArguments::parameters() const {
-  return {{"traces", names()},        {"format", format_},     {"all_lines", all_lines_},
-          {"methods", methods_},      {"statuses", statuses_}, {"default_size", default_size_},
-          {"key_prefix", key_prefix_}};
+  return {{"traces", names()},         {"format", format_},
+          {"all_lines", all_lines_},   {"methods", methods_},
+          {"statuses", statuses_},     {"default_size", default_size_},
+          {"key_prefix", key_prefix_}, {"split_blocks", block_size_}};
 }
 
 Table TraceArguments::sources(const TraceReader& reader) {

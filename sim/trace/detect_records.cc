@@ -248,9 +248,36 @@ Detection hashes_detected(std::size_t count) {
           .reason = std::to_string(count) + " numbers, hashes that come again"};
 }
 
+// Two bytes in each record say it: eight records agree by chance once in 2^64.
+Detection detect_vscsi(const Head& head) {
+  const int version = vscsi_version(head.bytes);
+  const std::size_t size = version == 1 ? kVscsi1.record : kVscsi2.record;
+  if (version == 0 || records_of(head, size) < 8) {
+    return {};
+  }
+  // Sectors and lengths that a disk has.
+  const VscsiLayout& layout = version == 1 ? kVscsi1 : kVscsi2;
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < 8; ++i) {
+    const std::string_view record = head.bytes.substr(i * size, size);
+    const std::uint64_t length = load_little(record, layout.length_at, 4);
+    right +=
+        length <= (1U << 28U) && load_little(record, layout.sector_at, 8) >> 48U == 0 ? 1U : 0U;
+  }
+  if (right < 8) {
+    return {};
+  }
+  return {.format = TraceFormat::kVscsi,
+          .confidence = Confidence::kHigh,
+          .reason = "records of vSCSI version " + std::to_string(version)};
+}
+
 }  // namespace
 
 Detection detect_records(const Head& head) {
+  if (Detection vscsi = detect_vscsi(head); vscsi.format != TraceFormat::kAuto) {
+    return vscsi;
+  }
   if (Detection oracle = detect_oracle_general(head); oracle.format != TraceFormat::kAuto) {
     return oracle;
   }

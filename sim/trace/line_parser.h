@@ -26,7 +26,27 @@ struct LineFields {
   // A read that found nothing, in a key-value cache's trace: the write that follows has the size.
   bool awaits_size = false;
   bool is_write = false;  // such a write
+  // A block trace's: where the request begins, and the volume, of which the rest of the key is
+  // made.
+  std::uint64_t offset_bytes = 0;
+  std::string_view volume;
 };
+
+// The blocks that a request touches. False: more than kBlocksMax, or it ends beyond 2^64.
+inline constexpr std::uint64_t kBlocksMax = 1'000'000;
+struct BlockRange {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;  // behind the last one
+};
+inline bool split_into_blocks(std::uint64_t offset_bytes, std::uint64_t size_bytes,
+                              std::uint64_t block_bytes, BlockRange& range) {
+  if (offset_bytes + size_bytes < offset_bytes) return false;
+  range.first = offset_bytes / block_bytes;
+  range.end = (offset_bytes + (size_bytes == 0 ? 0 : size_bytes - 1)) / block_bytes + 1;
+  return range.end - range.first <= kBlocksMax;
+}
+// True for formats whose requests have an offset.
+bool is_of_blocks(TraceFormat format);
 
 class LineParser {
  public:

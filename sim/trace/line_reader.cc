@@ -30,6 +30,10 @@ class LineReader final : public TraceReader {
         out[made++] = last_;
         continue;
       }
+      if (blocks_.first != blocks_.end) {
+        out[made++] = next_block();
+        continue;
+      }
       if (take_waiting()) {
         out[made++] = last_;
         continue;
@@ -44,7 +48,7 @@ class LineReader final : public TraceReader {
         if (waiting_.empty()) break;
         continue;
       }
-      if (take(line)) {
+      if (take(line) && blocks_.first == blocks_.end) {
         out[made++] = last_;
       }
       if (counts_.bad != 0 && counts_.lines % kLinesForShare == 0 && too_many_bad()) {
@@ -125,6 +129,12 @@ class LineReader final : public TraceReader {
     }
     counts_.without_size += fields.has_size ? 0 : 1;
     note_first(fields);
+    if (options_.block_bytes != 0) {
+      volume_ = fields.volume;
+      last_ = request;
+      return split_into_blocks(fields.offset_bytes, request.size_bytes, options_.block_bytes,
+                               blocks_);
+    }
     if (fields.awaits_size || !waiting_.empty()) {
       waiting_.push_back({request, fields.count, counts_.lines, fields.awaits_size});
       return false;
@@ -132,6 +142,15 @@ class LineReader final : public TraceReader {
     last_ = request;
     repeat_ = fields.count - 1;
     return true;
+  }
+
+  // A block has its number in its volume for a name.
+  Request next_block() {
+    Request block = last_;
+    key_ = options_.key_prefix + volume_ + ":" + std::to_string(blocks_.first++);
+    block.key = filter::identify(options_.identity_seed, key_).hash;
+    block.size_bytes = options_.block_bytes;
+    return block;
   }
 
   // A user who names the columns sees the result.
@@ -166,7 +185,14 @@ class LineReader final : public TraceReader {
       return "a zero byte, which no text has";
     }
     const char* wrong = parser_->parse(line, fields);
-    return wrong == nullptr && fields.size_bytes > kSizeMax ? "a size above a petabyte" : wrong;
+    if (wrong != nullptr || fields.size_bytes > kSizeMax) {
+      return wrong != nullptr ? wrong : "a size above a petabyte";
+    }
+    BlockRange range;
+    return options_.block_bytes != 0 && !split_into_blocks(fields.offset_bytes, fields.size_bytes,
+                                                           options_.block_bytes, range)
+               ? "a request of more than a million blocks"
+               : nullptr;
   }
 
   bool counts(const LineFields& fields) const {
@@ -200,6 +226,8 @@ class LineReader final : public TraceReader {
   std::string key_;  // with its prefix
   Request last_;
   std::uint64_t repeat_ = 0;
+  std::string volume_;
+  BlockRange blocks_;  // the blocks of last_ that are still to come
   std::deque<Waiting> waiting_;
   bool ended_ = false;
 };

@@ -4,6 +4,7 @@
 
 #include "sim/trace/detect.h"
 #include "sim/trace/input.h"
+#include "sim/trace/line_parser.h"
 #include "sim/trace/record_format.h"
 
 namespace encore::sim {
@@ -18,6 +19,7 @@ bool is_binary(TraceFormat format) {
     case TraceFormat::kInt64:
     case TraceFormat::kInt32Little:
     case TraceFormat::kInt64Little:
+    case TraceFormat::kVscsi:
       return true;
     default:
       return false;
@@ -135,11 +137,16 @@ Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
                 std::string(to_string(detected.format)) +
                 ", which has numbers for keys; accepted with formats of lines");
   }
+  if (options.block_bytes != 0 && !is_of_blocks(detected.format)) {
+    return fail(path + ": --split-blocks with format " + std::string(to_string(detected.format)) +
+                ", accepted with traces of blocks: tencent-block, alibaba-block, vscsi, msr, spc");
+  }
   TraceOptions read_as = options;
   read_as.delimiter = detected.delimiter != 0 ? detected.delimiter : options.delimiter;
-  auto reader = is_binary(detected.format)
-                    ? make_record_reader(std::move(input), detected.format, read_as)
-                    : make_line_reader(std::move(input), detected.format, read_as);
+  auto reader =
+      detected.format == TraceFormat::kVscsi ? make_vscsi_reader(std::move(input), read_as)
+      : is_binary(detected.format) ? make_record_reader(std::move(input), detected.format, read_as)
+                                   : make_line_reader(std::move(input), detected.format, read_as);
   if (!reader) {
     return fail(path + ": " + reader.error().message);
   }

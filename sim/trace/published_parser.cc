@@ -19,7 +19,8 @@ namespace {
 // empty one, o operation of a key-value cache, w read or write, b 0 or 1, m ticks of 100 ns since
 // 1601, g type of an image, f number with a fraction, r operation of an object store, d date of 14
 // digits, p kind of a terminal; * at the end: more may follow. `roles`: T time, K part of the key,
-// S size (summed), V size of the value (summed), O operation, L ttl, C count, . nothing.
+// A the same and an offset, S size (summed), V size of the value (summed), O operation, L ttl, C
+// count, . nothing.
 struct Form {
   TraceFormat format;
   std::string_view shape;
@@ -28,9 +29,9 @@ struct Form {
 };
 constexpr std::array kForms = {
     Form{TraceFormat::kTwitter, "tkiikoi", "TKSV.OL"},
-    Form{TraceFormat::kMsr, "mkiwiii", "TKK.KS."},
-    Form{TraceFormat::kAlibabaBlock, "iwiit", "K.KST"},
-    Form{TraceFormat::kSpc, "iiiwt*", "KKS.T"},
+    Form{TraceFormat::kMsr, "mkiwiii", "TKK.AS."},
+    Form{TraceFormat::kAlibabaBlock, "iwiit", "K.AST"},
+    Form{TraceFormat::kSpc, "iiiwt*", "KAS.T"},
     Form{TraceFormat::kIbmCos, "trki*", "TOKS"},
     Form{TraceFormat::kIbmCos, "trk", "TOK"},
     Form{TraceFormat::kWikiCdn, "tkgif", "TK.S."},
@@ -38,7 +39,7 @@ constexpr std::array kForms = {
     Form{TraceFormat::kMetaKv, "tkioiiii*", "TK.OCV.L"},
     Form{TraceFormat::kTencentPhoto, "dkkkibpi", "TKKKS..."},
     Form{TraceFormat::kMetaCdn, "tkkiiinnnk*", "TK.S....L.", false},
-    Form{TraceFormat::kTencentBlock, "tiibi", "TKS.K", false},
+    Form{TraceFormat::kTencentBlock, "tiibi", "TAS.K", false},
     Form{TraceFormat::kWikiCdn, "tkif", "TKS.", false},
 };
 
@@ -103,6 +104,8 @@ bool fits(char shape, std::string_view text) {
 
 using Cells = std::vector<std::string_view>;
 
+constexpr std::uint64_t kSector = 512;
+
 void split(std::string_view line, char separator, Cells& cells) {
   cells.clear();
   while (line.data() != nullptr) {
@@ -161,11 +164,13 @@ class PublishedParser final : public LineParser {
       return "other columns than its format has";
     }
     key_.clear();
+    volume_.clear();
     bool has_value = true;
     for (std::size_t i = 0; i < form->roles.size(); ++i) {
       if (const char* wrong = take(*form, i, fields, has_value)) return wrong;
     }
     fields.key = key_;
+    fields.volume = volume_;
     if (!method_.empty()) {
       fields.method = method_;
       note_operation(fields, has_value);
@@ -176,6 +181,13 @@ class PublishedParser final : public LineParser {
   }
 
  private:
+  static void append(std::string& key, std::string_view part) {
+    key += key.empty() ? "" : ":";
+    key += part;
+  }
+  // SPC counts offsets in sectors, and sizes in bytes.
+  std::uint64_t offset_unit() const { return format_ == TraceFormat::kSpc ? kSector : size_unit_; }
+
   const char* take(const Form& form, std::size_t at, LineFields& fields, bool& has_value) {
     const std::string_view text = cells_[at];
     std::uint64_t number = 0;
@@ -189,9 +201,16 @@ class PublishedParser final : public LineParser {
           read_time(text, fields.time_ns);
         }
         return nullptr;
+      case 'A':
+        if (!read_number(text, number) || number > UINT64_MAX / offset_unit()) {
+          return "an offset beyond 2^64";
+        }
+        fields.offset_bytes = number * offset_unit();
+        append(key_, text);
+        return nullptr;
       case 'K':
-        key_ += key_.empty() ? "" : ":";
-        key_ += text;
+        append(key_, text);
+        append(volume_, text);
         return nullptr;
       case 'S':
       case 'V':
@@ -222,13 +241,13 @@ class PublishedParser final : public LineParser {
   std::uint64_t size_unit_;
   Cells cells_;
   std::string key_;
+  std::string volume_;
   std::string method_;
 };
 
 // Tencent's blocks have their sizes in sectors. If each of the first is a multiple of 512 they are
 // bytes already.
 std::uint64_t unit_of(TraceFormat format, std::string_view ahead, char separator) {
-  constexpr std::uint64_t kSector = 512;
   if (format != TraceFormat::kTencentBlock) {
     return 1;
   }
@@ -248,6 +267,12 @@ std::uint64_t unit_of(TraceFormat format, std::string_view ahead, char separator
 
 bool is_published(TraceFormat format) {
   return std::ranges::find(kForms, format, &Form::format) != kForms.end();
+}
+
+bool is_of_blocks(TraceFormat format) {
+  return format == TraceFormat::kVscsi || std::ranges::any_of(kForms, [&](const Form& form) {
+           return form.format == format && form.roles.find('A') != std::string_view::npos;
+         });
 }
 
 bool has_number(std::string_view line, char separator) {

@@ -36,6 +36,7 @@ namespace encore::sim {
   X(kTencentBlock, "tencent-block", "Tencent: time, offset, size, type, volume")             \
   X(kTencentPhoto, "tencent-photo", "Tencent's photos: date, id, format, category, ...")     \
   X(kAlibabaBlock, "alibaba-block", "Alibaba: device, R or W, offset, length, time")         \
+  X(kVscsi, "vscsi", "vSCSI and CloudPhysics: records of versions 1 and 2")                  \
   X(kMsr, "msr", "MSR Cambridge: time, host, disk, type, offset, size, latency")             \
   X(kSpc, "spc", "SPC: unit, address, size, R or W, time")                                   \
   X(kIbmCos, "ibm-cos", "IBM's object store: time, REST.GET.OBJECT, id, size")               \
@@ -89,6 +90,7 @@ struct TraceOptions {
   std::uint64_t default_size_bytes = 1024;  // for requests without one in the trace
   filter::Seed identity_seed;               // seed of Request::key
   std::string key_prefix;                   // in front of each key, of formats of lines
+  std::uint64_t block_bytes = 0;            // block traces: a request a block; 0: as they are
   Monitor* monitor = nullptr;               // borrowed; counts the bytes read, stops the reading
 };
 
