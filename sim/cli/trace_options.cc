@@ -23,6 +23,8 @@ void TraceArguments::declare(Arguments& a) {
   a.text("--key-prefix", key_prefix_,
          "prefix of each key: \"forward:\" hashes the keys of a log as a forward proxy does");
   a.text("--default-size", default_size_, "size of objects without a size in the trace");
+  a.text("--hosts", hosts_,
+         "count only URLs of these hosts: a list; .example.com stands for all names below it");
   a.text("--split-blocks", block_size_,
          "block traces: a request for each block of this size, as 4KiB (0: as they are)");
   a.real("--bad-max", bad_max_, "largest accepted share of bad lines", {.min = 0, .max = 1});
@@ -68,6 +70,13 @@ Result<TraceOptions> TraceArguments::options() const {
       return fail("--delimiter \"" + d + "\", accepted: one character, tab or space");
     }
   }
+  if (!hosts_.empty()) {
+    const auto hosts = parse_words("--hosts", hosts_);
+    if (!hosts) {
+      return std::unexpected(hosts.error());
+    }
+    options.hosts = *hosts;
+  }
   const auto block = parse_size("--split-blocks", block_size_, {.max = kGiB});
   if (!block) {
     return std::unexpected(block.error());
@@ -89,10 +98,10 @@ std::string TraceArguments::names() const {
 }
 
 Row TraceArguments::parameters() const {
-  return {{"traces", names()},         {"format", format_},
-          {"all_lines", all_lines_},   {"methods", methods_},
-          {"statuses", statuses_},     {"default_size", default_size_},
-          {"key_prefix", key_prefix_}, {"split_blocks", block_size_}};
+  return {
+      {"traces", names()},         {"format", format_},           {"all_lines", all_lines_},
+      {"methods", methods_},       {"statuses", statuses_},       {"default_size", default_size_},
+      {"key_prefix", key_prefix_}, {"split_blocks", block_size_}, {"hosts", hosts_}};
 }
 
 Table TraceArguments::sources(const TraceReader& reader) {
@@ -113,8 +122,8 @@ Result<void> TraceArguments::check_counted(const TraceReader& reader) {
   }
   return fail("the trace has no counted request: of " + std::to_string(counts.lines) +
               " lines or records, " + std::to_string(counts.skipped) +
-              " are excluded (--methods, --statuses, --all-lines), " + std::to_string(counts.bad) +
-              " are bad");
+              " are excluded (--methods, --statuses, --all-lines, --hosts), " +
+              std::to_string(counts.bad) + " are bad");
 }
 
 std::vector<std::string> TraceArguments::notes(const TraceReader& reader,

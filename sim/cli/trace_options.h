@@ -34,6 +34,7 @@ class TraceArguments {
   std::string statuses_ = "200,206,304";
   std::string key_prefix_;
   std::string default_size_ = "1KiB";
+  std::string hosts_;
   std::string block_size_ = "0";
   bool all_lines_ = false;
   double bad_max_ = 0.01;

@@ -16,6 +16,14 @@ constexpr std::uint64_t kLinesAhead = 1024;
 
 char capital(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
+// "http://a.example:80/b" has "a.example", and so has "a.example/b"; empty: no host.
+std::string_view host_in(std::string_view key) {
+  const std::size_t scheme = key.find("://");
+  if (scheme != std::string_view::npos) key.remove_prefix(scheme + 3);
+  key = key.substr(0, key.find_first_of("/?#"));
+  return key.substr(0, key.starts_with('[') ? key.find(']') + 1 : key.find(':'));
+}
+
 class LineReader final : public TraceReader {
  public:
   LineReader(Input input, TraceFormat format, std::unique_ptr<LineParser> parser,
@@ -205,7 +213,18 @@ class LineReader final : public TraceReader {
                         });
     const bool status = fields.status < 0 || std::ranges::find(options_.statuses, fields.status) !=
                                                  options_.statuses.end();
-    return method && status;
+    return method && status && (options_.hosts.empty() || is_of_hosts(fields.key));
+  }
+
+  bool is_of_hosts(std::string_view key) const {
+    const std::string_view host = host_in(key);
+    return std::ranges::any_of(options_.hosts, [&](std::string_view wanted) {
+      std::string_view tail = host;
+      if (wanted.starts_with('.') && tail.size() > wanted.size()) {
+        tail.remove_prefix(tail.size() - wanted.size());
+      }
+      return std::ranges::equal(wanted, tail, {}, capital, capital);
+    });
   }
 
   bool too_many_bad() const {

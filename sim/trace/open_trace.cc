@@ -137,6 +137,10 @@ Result<std::unique_ptr<TraceReader>> open_trace(const std::string& path,
                 std::string(to_string(detected.format)) +
                 ", which has numbers for keys; accepted with formats of lines");
   }
+  if (is_binary(detected.format) && !options.hosts.empty()) {
+    return fail(path + ": --hosts with format " + std::string(to_string(detected.format)) +
+                ", which has numbers for keys; accepted with formats of lines");
+  }
   if (options.block_bytes != 0 && !is_of_blocks(detected.format)) {
     return fail(path + ": --split-blocks with format " + std::string(to_string(detected.format)) +
                 ", accepted with traces of blocks: tencent-block, alibaba-block, vscsi, msr, spc");

@@ -90,8 +90,10 @@ struct TraceOptions {
   std::uint64_t default_size_bytes = 1024;  // for requests without one in the trace
   filter::Seed identity_seed;               // seed of Request::key
   std::string key_prefix;                   // in front of each key, of formats of lines
-  std::uint64_t block_bytes = 0;            // block traces: a request a block; 0: as they are
-  Monitor* monitor = nullptr;               // borrowed; counts the bytes read, stops the reading
+  // Only keys that are URLs of these hosts count: names, or ".example.com" for all below.
+  std::vector<std::string> hosts = {};  // empty: every key
+  std::uint64_t block_bytes = 0;        // block traces: a request a block; 0: as they are
+  Monitor* monitor = nullptr;           // borrowed; counts the bytes read, stops the reading
 };
 
 struct TraceCounts {

@@ -285,7 +285,7 @@ TEST_CASE("A trace without a request is an error of every command that reads one
     check_refused(run("drive " + trace + " --config " + config), "no counted request");
   }
   check_refused(run("stats " + post),
-                "records, 2 are excluded (--methods, --statuses, --all-lines), 0 are bad");
+                "records, 2 are excluded (--methods, --statuses, --all-lines, --hosts), 0 are bad");
 }
 
 TEST_CASE("Sizes that the counters have no room for are refused, and large ones count in full",
