@@ -220,7 +220,8 @@ double BloomFilter::fill() const {
 
 // Returns the share of the 2^20 values of a field that lead to a set bit.
 double BloomFilter::share_reached_by_fields() const {
-  const std::uint64_t often = kFields20Bits % parameters_.bits;
+  const std::uint64_t values = std::uint64_t{1} << field_width(parameters_.hash, parameters_.bits);
+  const std::uint64_t often = values % parameters_.bits;
   std::uint64_t set_often = 0;
   std::array<std::uint64_t, kLineWords> words{};
   for (std::uint64_t i = 0; i * kLineBits < often; ++i) {
@@ -229,12 +230,12 @@ double BloomFilter::share_reached_by_fields() const {
       set_often += words[bit / 64 % kLineWords] >> (bit % 64) & 1U;
     }
   }
-  const std::uint64_t values = kFields20Bits / parameters_.bits * set_bits() + set_often;
-  return static_cast<double>(values) / static_cast<double>(kFields20Bits);
+  const std::uint64_t set = values / parameters_.bits * set_bits() + set_often;
+  return static_cast<double>(set) / static_cast<double>(values);
 }
 
 double BloomFilter::fpr_from_bits() const {
-  if (parameters_.hash == HashFamily::kSha1Fields20) {
+  if (field_width(parameters_.hash, parameters_.bits) != 0) {
     return std::pow(share_reached_by_fields(), parameters_.hashes);
   }
   const GenerationBits* const bits = &bits_;

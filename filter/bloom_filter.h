@@ -91,9 +91,9 @@ class BloomFilter {
   // A copy of line i: bits 512 i .. 512 i + 511 in eight words. REQUIRES: 512 i < bits.
   void read_line(std::uint64_t i, std::uint64_t* words) const { bits_.read_line(i, words); }
   // FPR by the bits: fill^k for classic, the product over the slices for partitioned, the mean over
-  // the lines for blocked and split. Reads the whole filter. By sha1-fields20, whose fields of 20
-  // bits mod m reach the first 2^20 mod m positions more often than the others, each position
-  // counts as often as it is reached.
+  // the lines for blocked and split. Reads the whole filter. By a hash of fields, which of w bits
+  // mod m reach the first 2^w mod m positions more often than the others, each position counts as
+  // often as it is reached.
   double fpr_from_bits() const;
 
   // The bits alone, ceil(bits / 8) bytes: bit i in byte i / 8, worth 2^(i mod 8); of blocked and

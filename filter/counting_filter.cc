@@ -222,7 +222,8 @@ double CountingFilter::fill() const {
 }
 
 Result<double> CountingFilter::fpr_from_bits() const {
-  if (parameters_.layout == Layout::kClassic && parameters_.hash != HashFamily::kSha1Fields20) {
+  if (parameters_.layout == Layout::kClassic &&
+      field_width(parameters_.hash, parameters_.bits) == 0) {
     return fpr_from_fill(parameters_.shape(), static_cast<double>(set_bits_));
   }
   const auto bits = plain();

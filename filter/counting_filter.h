@@ -69,7 +69,7 @@ class CountingFilter {
     return static_cast<std::uint32_t>(memory_.words()[i / kInWord] >> shift(i)) & kCounterMax;
   }
   // As BloomFilter::fpr_from_bits(). Takes a plain filter's memory for a layout other than classic,
-  // and by sha1-fields20.
+  // and by a hash of fields.
   Result<double> fpr_from_bits() const;
 
   // See saved_filter.h and BloomFilter.

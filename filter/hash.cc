@@ -18,15 +18,53 @@ struct NamedFamily {
   HashFamily family;
   std::string_view name;
 };
-constexpr std::array<NamedFamily, 9> kFamilies{{{HashFamily::kXxh3, "xxh3"},
-                                                {HashFamily::kMurmur3, "murmur3"},
-                                                {HashFamily::kSiphash, "siphash"},
-                                                {HashFamily::kMd5, "md5"},
-                                                {HashFamily::kSha1, "sha1"},
-                                                {HashFamily::kSha512, "sha512"},
-                                                {HashFamily::kChained, "chained"},
-                                                {HashFamily::kSha1Fields20, "sha1-fields20"},
-                                                {HashFamily::kSquidMd5, "squid-md5"}}};
+constexpr std::array kFamilies{NamedFamily{HashFamily::kXxh3, "xxh3"},
+                               NamedFamily{HashFamily::kMurmur3, "murmur3"},
+                               NamedFamily{HashFamily::kSiphash, "siphash"},
+                               NamedFamily{HashFamily::kMd5, "md5"},
+                               NamedFamily{HashFamily::kSha1, "sha1"},
+                               NamedFamily{HashFamily::kSha512, "sha512"},
+                               NamedFamily{HashFamily::kChained, "chained"},
+                               NamedFamily{HashFamily::kSha1Fields20, "sha1-fields20"},
+                               NamedFamily{HashFamily::kSquidMd5, "squid-md5"},
+                               NamedFamily{HashFamily::kMd5Fields, "md5-fields"},
+                               NamedFamily{HashFamily::kSha1Fields, "sha1-fields"},
+                               NamedFamily{HashFamily::kSha256Fields, "sha256-fields"},
+                               NamedFamily{HashFamily::kSha256Fields32, "sha256-fields32"},
+                               NamedFamily{HashFamily::kMd5Numbered, "md5-numbered"},
+                               NamedFamily{HashFamily::kSha1Numbered, "sha1-numbered"},
+                               NamedFamily{HashFamily::kSha256Numbered, "sha256-numbered"}};
+
+enum class Digest : std::uint8_t { kMd5, kSha1, kSha256, kSha512 };
+
+// The digest that a family cuts its bits from. REQUIRES: it has one.
+Digest digest_of(HashFamily family) noexcept {
+  switch (family) {
+    case HashFamily::kMd5:
+    case HashFamily::kSquidMd5:
+    case HashFamily::kMd5Fields:
+    case HashFamily::kMd5Numbered:
+      return Digest::kMd5;
+    case HashFamily::kSha1:
+    case HashFamily::kSha1Fields20:
+    case HashFamily::kSha1Fields:
+    case HashFamily::kSha1Numbered:
+      return Digest::kSha1;
+    case HashFamily::kSha256Fields:
+    case HashFamily::kSha256Fields32:
+    case HashFamily::kSha256Numbered:
+      return Digest::kSha256;
+    case HashFamily::kSha512:
+      return Digest::kSha512;
+    case HashFamily::kXxh3:
+    case HashFamily::kMurmur3:
+    case HashFamily::kSiphash:
+    case HashFamily::kChained:
+      break;
+  }
+  ENCORE_CHECK(false, "not a family of digests");
+  return Digest::kMd5;
+}
 
 std::uint64_t load_le64(const void* bytes) noexcept {
   std::uint64_t value = 0;
@@ -143,10 +181,10 @@ class Digester {
   using Output = std::array<std::uint8_t, EVP_MAX_MD_SIZE>;
 
   // The digest of the two parts in a row; its length.
-  std::size_t digest(HashFamily family, std::string_view first, std::string_view second,
+  std::size_t digest(Digest digest, std::string_view first, std::string_view second,
                      Output& out) noexcept {
     unsigned int size = 0;
-    const bool done = EVP_DigestInit_ex2(context_.get(), algorithm(family), nullptr) == 1 &&
+    const bool done = EVP_DigestInit_ex2(context_.get(), algorithm(digest), nullptr) == 1 &&
                       EVP_DigestUpdate(context_.get(), first.data(), first.size()) == 1 &&
                       EVP_DigestUpdate(context_.get(), second.data(), second.size()) == 1 &&
                       EVP_DigestFinal_ex(context_.get(), out.data(), &size) == 1;
@@ -161,16 +199,16 @@ class Digester {
   };
   using Algorithm = std::unique_ptr<EVP_MD, Free>;
 
-  const EVP_MD* algorithm(HashFamily family) noexcept {
-    switch (family) {
-      case HashFamily::kMd5:
+  const EVP_MD* algorithm(Digest digest) noexcept {
+    switch (digest) {
+      case Digest::kMd5:
         return fetched(md5_, "MD5");
-      case HashFamily::kSha1:
+      case Digest::kSha1:
         return fetched(sha1_, "SHA1");
-      case HashFamily::kSha512:
+      case Digest::kSha256:
+        return fetched(sha256_, "SHA256");
+      case Digest::kSha512:
         return fetched(sha512_, "SHA512");
-      default:
-        ENCORE_CHECK(false, "not a digest family");
     }
     return nullptr;
   }
@@ -184,6 +222,7 @@ class Digester {
 
   Algorithm md5_;
   Algorithm sha1_;
+  Algorithm sha256_;
   Algorithm sha512_;
   std::unique_ptr<EVP_MD_CTX, Free> context_{EVP_MD_CTX_new()};
 };
@@ -201,21 +240,48 @@ Hash128 digest_hash(HashFamily family, const Seed& seed, std::string_view bytes)
   }
   Digester::Output out;
   const bool seeded = seed != Seed{};
-  digester().digest(family, std::string_view(prefix.data(), seeded ? prefix.size() : 0), bytes,
-                    out);
+  digester().digest(digest_of(family), std::string_view(prefix.data(), seeded ? prefix.size() : 0),
+                    bytes, out);
   return {load_le64(out.data()), load_le64(out.data() + 8)};
 }
 
-// Field i is bits 20 i .. 20 i + 19 of the digest, read as one big number: five hex digits.
-void fields20(std::string_view key, std::uint64_t bits, std::span<std::uint64_t> out) noexcept {
-  ENCORE_CHECK(out.size() <= kFields20Max, "160 bits are eight fields of 20");
+// Field i is bits `width` i .. `width` (i + 1) - 1 of the digest, read as one big number.
+void digest_fields(HashFamily family, std::string_view key, std::uint64_t bits,
+                   std::span<std::uint64_t> out) noexcept {
+  const std::uint32_t width = field_width(family, bits);
+  ENCORE_CHECK(out.size() * width <= fielded_bits(family), "a digest has no more fields");
   Digester::Output digest;
-  digester().digest(HashFamily::kSha1, key, {}, digest);
+  digester().digest(digest_of(family), key, {}, digest);
+  std::size_t at = 0;  // in bits
+  for (std::uint64_t& index : out) {
+    std::uint64_t field = 0;
+    for (std::uint32_t left = width; left != 0;) {
+      const auto in_byte = static_cast<std::uint32_t>(8 - at % 8);
+      const std::uint32_t some = std::min(left, in_byte);
+      const std::uint32_t part = (digest[at / 8] >> (in_byte - some)) & ((1U << some) - 1U);
+      field = field << some | part;
+      at += some;
+      left -= some;
+    }
+    index = field % bits;
+  }
+}
+
+// Index i is the digest of i, in decimal, and the key, read as one big number. (Remainders stay
+// below 2^42, so that two more bytes fit.)
+void numbered_digests(HashFamily family, std::string_view key, std::uint64_t bits,
+                      std::span<std::uint64_t> out) noexcept {
+  std::array<char, 20> number{};
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::size_t at = i * 20 / 8;
-    const std::uint32_t three =
-        std::uint32_t{digest[at]} << 16U | std::uint32_t{digest[at + 1]} << 8U | digest[at + 2];
-    out[i] = (i % 2 == 0 ? three >> 4U : three & 0xfffffU) % bits;
+    const auto end = std::to_chars(number.data(), number.data() + number.size(), i).ptr;
+    Digester::Output digest;
+    const std::size_t size =
+        digester().digest(digest_of(family), std::string_view(number.data(), end), key, digest);
+    std::uint64_t rest = 0;
+    for (std::size_t at = 0; at < size; at += 2) {
+      rest = (rest << 16U | std::uint64_t{digest[at]} << 8U | digest[at + 1]) % bits;
+    }
+    out[i] = rest;
   }
 }
 
@@ -224,13 +290,22 @@ void squid_words(std::string_view url, std::uint64_t bits, std::span<std::uint64
   ENCORE_CHECK(out.size() <= kSquidHashes, "an MD5 is four words");
   constexpr char kGet = 1;
   Digester::Output digest;
-  digester().digest(HashFamily::kMd5, std::string_view(&kGet, 1), url, digest);
+  digester().digest(Digest::kMd5, std::string_view(&kGet, 1), url, digest);
   for (std::size_t i = 0; i < out.size(); ++i) {
     std::uint32_t word = 0;
     for (std::size_t byte = 4 * i; byte < 4 * i + 4; ++byte) {
       word = word << 8U | digest[byte];
     }
     out[i] = word % bits;
+  }
+}
+
+void chained(const Seed& seed, std::string_view key, std::uint64_t bits,
+             std::span<std::uint64_t> out) noexcept {
+  std::uint64_t value = seed.lo ^ std::rotl(seed.hi, 32);
+  for (std::uint64_t& index : out) {
+    value = XXH3_64bits_withSeed(key.data(), key.size(), value);
+    index = scaled(value, bits);
   }
 }
 
@@ -292,9 +367,7 @@ Hash128 hash_key(HashFamily family, const Seed& seed, std::string_view bytes) no
     case HashFamily::kSha1:
     case HashFamily::kSha512:
       return digest_hash(family, seed, bytes);
-    case HashFamily::kChained:
-    case HashFamily::kSha1Fields20:
-    case HashFamily::kSquidMd5:
+    default:
       break;
   }
   ENCORE_CHECK(false, "a hash family that lists indices, or none");
@@ -304,19 +377,21 @@ Hash128 hash_key(HashFamily family, const Seed& seed, std::string_view bytes) no
 void key_indices(HashFamily family, const Seed& seed, std::string_view key, std::uint64_t bits,
                  std::span<std::uint64_t> out) noexcept {
   ENCORE_CHECK(lists_indices(family), "this hash family gives 128 bits, not indices");
-  if (family == HashFamily::kChained) {
-    std::uint64_t value = seed.lo ^ std::rotl(seed.hi, 32);
-    for (std::uint64_t& index : out) {
-      value = XXH3_64bits_withSeed(key.data(), key.size(), value);
-      index = scaled(value, bits);
-    }
-    return;
+  switch (family) {
+    case HashFamily::kSquidMd5:
+      squid_words(key, bits, out);
+      return;
+    case HashFamily::kMd5Numbered:
+    case HashFamily::kSha1Numbered:
+    case HashFamily::kSha256Numbered:
+      numbered_digests(family, key, bits, out);
+      return;
+    case HashFamily::kChained:
+      chained(seed, key, bits, out);
+      return;
+    default:
+      digest_fields(family, key, bits, out);
   }
-  if (family == HashFamily::kSquidMd5) {
-    squid_words(key, bits, out);
-    return;
-  }
-  fields20(key, bits, out);
 }
 
 Result<Seed> parse_seed(std::string_view hex) {
@@ -360,7 +435,7 @@ void digest_indices(HashFamily family, std::string_view key, std::uint64_t bits,
                     std::span<std::uint64_t> out) noexcept {
   fill_from_digests(bits, out, [&](std::uint8_t counter, Digester::Output& words) {
     const char byte = static_cast<char>(counter);
-    return digester().digest(family, std::string_view(&byte, 1), key, words);
+    return digester().digest(digest_of(family), std::string_view(&byte, 1), key, words);
   });
 }
 
@@ -370,7 +445,7 @@ void overwriting_digest_indices(HashFamily family, std::span<std::uint8_t> block
   fill_from_digests(bits, out, [&](std::uint8_t counter, Digester::Output& words) {
     block[0] = counter;
     const std::string_view whole(reinterpret_cast<const char*>(block.data()), block.size());
-    return digester().digest(family, whole, {}, words);
+    return digester().digest(digest_of(family), whole, {}, words);
   });
 }
 

@@ -39,12 +39,17 @@ struct Seed {
 // md5, sha1, sha512: the first 128 bits of the digest, in little-endian fields, of the seed's 16
 // bytes (left out where the seed is zero) and the key; for study.
 //
-// Three have no 128 bits that a filter cuts its indices from, but list them (lists_indices), for
-// classic filters only. With chained, value i is the seed of value i + 1, as Apache Hadoop does;
-// XXH3, 64 bits. sha1-fields20: the digest's 160 bits in eight fields of 20, from the left, each
-// mod m; the published form of J. Gregorio's "Bloom Filter Resources" (2008). squid-md5: the key is
-// a URL; the four big-endian words of the MD5 of one byte, the number that GET has in Squid, and
-// the URL, each mod m, as in Squid's cache digests. Neither has a seed.
+// The others have no 128 bits that a filter cuts its indices from, but list them (lists_indices),
+// for classic filters only. With chained, value i is the seed of value i + 1, as Apache Hadoop
+// does; XXH3, 64 bits. The rest has no seed, because its forms are published:
+//
+// By sha1-fields20, the digest's 160 bits are eight fields of 20, most significant bit first, each
+// mod m: J. Gregorio's "Bloom Filter Resources" (2008). By squid-md5, the key is a URL: the four
+// big-endian words of the MD5 of one byte, the number that GET has in Squid, and the URL, each mod
+// m. By md5-fields, sha1-fields, sha256-fields: fields of ceil(log2 m) bits, most significant bit
+// first, each mod m. By sha256-fields32: eight fields of 32 bits, each mod m. By md5-numbered,
+// sha1-numbered, sha256-numbered, index i is the digest of i in decimal (from 0) and the key, as
+// one big-endian number mod m, for any number of indices.
 enum class HashFamily : std::uint8_t {
   kXxh3,
   kMurmur3,
@@ -54,14 +59,49 @@ enum class HashFamily : std::uint8_t {
   kSha512,
   kChained,
   kSha1Fields20,
-  kSquidMd5
+  kSquidMd5,
+  kMd5Fields,
+  kSha1Fields,
+  kSha256Fields,
+  kSha256Fields32,
+  kMd5Numbered,
+  kSha1Numbered,
+  kSha256Numbered
 };
 // (Appended to, never reordered: saved forms hold the numbers.)
-inline constexpr HashFamily kLastFamily = HashFamily::kSquidMd5;
+inline constexpr HashFamily kLastFamily = HashFamily::kSha256Numbered;
 
-constexpr bool lists_indices(HashFamily family) noexcept {
-  return family == HashFamily::kChained || family == HashFamily::kSha1Fields20 ||
-         family == HashFamily::kSquidMd5;
+constexpr bool lists_indices(HashFamily family) noexcept { return family >= HashFamily::kChained; }
+
+// Bits of a field for a filter of `bits` positions; 0 for a family without fields.
+constexpr std::uint32_t field_width(HashFamily family, std::uint64_t bits) noexcept {
+  switch (family) {
+    case HashFamily::kSha1Fields20:
+      return 20;
+    case HashFamily::kSha256Fields32:
+      return 32;
+    case HashFamily::kMd5Fields:
+    case HashFamily::kSha1Fields:
+    case HashFamily::kSha256Fields:
+      return bits <= 2 ? 1 : static_cast<std::uint32_t>(std::bit_width(bits - 1));
+    default:
+      return 0;
+  }
+}
+// Bits of the digest that a family of fields cuts; 0 for a family without fields.
+constexpr std::uint32_t fielded_bits(HashFamily family) noexcept {
+  switch (family) {
+    case HashFamily::kMd5Fields:
+      return 128;
+    case HashFamily::kSha1Fields20:
+    case HashFamily::kSha1Fields:
+      return 160;
+    case HashFamily::kSha256Fields:
+    case HashFamily::kSha256Fields32:
+      return 256;
+    default:
+      return 0;
+  }
 }
 
 // The limit of sha1-fields20: so many indices, each below 2^20.
@@ -72,8 +112,7 @@ inline constexpr std::uint64_t kFields20Bits = std::uint64_t{1} << 20U;
 inline constexpr std::uint32_t kSquidHashes = 4;
 inline constexpr std::uint64_t kSquidBitsMax = std::uint64_t{1} << 31U;
 
-// "xxh3", "murmur3", "siphash", "md5", "sha1", "sha512", "chained", "sha1-fields20",
-// "squid-md5".
+// "xxh3", "murmur3", ..., "sha256-numbered", as above.
 std::string_view to_string(HashFamily family) noexcept;
 // Errors: an unknown name; the message shows it and the accepted ones.
 Result<HashFamily> parse_hash_family(std::string_view name);

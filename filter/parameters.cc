@@ -32,6 +32,25 @@ Result<void> check_squid(const FilterParameters& parameters) {
   return {};
 }
 
+// Checks that the digest has enough fields, and that they reach all bits.
+Result<void> check_fields(const FilterParameters& parameters) {
+  const std::string name(to_string(parameters.hash));
+  const std::uint32_t width = field_width(parameters.hash, parameters.bits);
+  const std::uint32_t digest = fielded_bits(parameters.hash);
+  if (parameters.bits > std::uint64_t{1} << width) {
+    return fail("hash " + name + " with " + std::to_string(parameters.bits) +
+                " bits, accepted: 1 to " + std::to_string(std::uint64_t{1} << width) +
+                ", what a field reaches");
+  }
+  if (parameters.hashes > digest / width) {
+    return fail("hash " + name + " with " + std::to_string(parameters.hashes) +
+                " hashes, accepted: 1 to " + std::to_string(digest / width) + ", the fields of " +
+                std::to_string(width) + " bits that a digest of " + std::to_string(digest) +
+                " has; a numbered hash, as sha1-numbered, has any number");
+  }
+  return {};
+}
+
 // Checks the requirements of a hash family that lists indices.
 Result<void> check_lists(const FilterParameters& parameters) {
   const std::string name(to_string(parameters.hash));
@@ -48,17 +67,7 @@ Result<void> check_lists(const FilterParameters& parameters) {
   if (parameters.hash == HashFamily::kSquidMd5) {
     return check_squid(parameters);
   }
-  if (parameters.hashes > kFields20Max) {
-    return fail("hash " + name + " with " + std::to_string(parameters.hashes) +
-                " hashes, accepted: 1 to " + std::to_string(kFields20Max) +
-                ", the fields that a digest has");
-  }
-  if (parameters.bits > kFields20Bits) {
-    return fail("hash " + name + " with " + std::to_string(parameters.bits) +
-                " bits, accepted: 1 to " + std::to_string(kFields20Bits) +
-                ", what a field reaches");
-  }
-  return {};
+  return fielded_bits(parameters.hash) != 0 ? check_fields(parameters) : Result<void>{};
 }
 
 }  // namespace

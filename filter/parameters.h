@@ -52,7 +52,8 @@ struct FilterParameters {
 // (partitioned) or of 512 (blocked, split), or of 8 (squid-md5). Errors: bits 0 or above kBitsMax,
 // hashes 0 or above kHashesMax, k other than 8 with split, capacity 0, a partitioned filter with
 // fewer bits than slices. Also a hash family that lists indices with another layout than classic,
-// and sha1-fields20 or squid-md5 with a seed or above their limits.
+// and a published one with a seed, with more hashes than its digest has fields, or with more bits
+// than these reach.
 Result<FilterParameters> checked(FilterParameters parameters);
 
 // Whether a position means the same in filters of both parameters, whatever their capacities.

@@ -32,7 +32,10 @@ Result<void> fill_in(FilterParameters& parameters, bool has_rate) {
 void ShapeOptions::declare(Arguments& arguments) {
   arguments.text("--hash", hash_,
                  "xxh3, murmur3, siphash, md5, sha1, sha512, chained, sha1-fields20 (bloomnames), "
-                 "squid-md5 (Squid's digests)");
+                 "squid-md5 (Squid's digests); fields of a digest, most significant bit first: "
+                 "md5-fields, sha1-fields, sha256-fields (of ceil(log2 m) bits), sha256-fields32; "
+                 "digests of 0, 1, ... before the key: md5-numbered, sha1-numbered, "
+                 "sha256-numbered");
   arguments.text("--layout", layout_,
                  "classic, partitioned, blocked, split (default: split, or classic if the hash or "
                  "a number of hashes other than 8 needs it)");

@@ -264,8 +264,9 @@ class BlocksCommand final : public Command {
              {.min = 1, .max = filter::kBitsMax});
     a.text("--hashes", o.hashes, "numbers of hashes: 7, 1..8 or 1,2,4");
     a.text("--hash", o.hash,
-           "hash: xxh3, murmur3, siphash, md5, sha1, sha512; chained, sha1-fields20 (classic "
-           "only); or a bad one: cut32, prng, crc32, trunc32, stride0");
+           "hash: xxh3, murmur3, siphash, md5, sha1, sha512; classic only: chained, sha1-fields20, "
+           "md5-fields, sha1-fields, sha256-fields, sha256-fields32, md5-numbered, sha1-numbered, "
+           "sha256-numbered; or a bad one: cut32, prng, crc32, trunc32, stride0");
     a.text("--rng", o.rng, "random generator: moa (Mother-of-All), xoshiro");
     a.text("--layout", o.layout, "classic, partitioned, blocked, split");
     a.text("--filter", o.filter, "single, pair (rotating), scalable, growable, counting, bucketed");

@@ -186,7 +186,7 @@ class Run {
                   std::string(to_string(filter.other.kind)) + " filter, accepted: a good hash");
     }
     constexpr std::uint64_t kDigestBitsMax = std::uint64_t{1} << 32U;
-    if (filter.own_indices() && filter.hash.family != filter::HashFamily::kChained &&
+    if (filter.own_indices() && !lists_indices(filter.hash.family) &&
         filter.bits > kDigestBitsMax) {
       return fail("hash " + to_string(filter.hash) + " with " + std::to_string(filter.bits) +
                   " bits, accepted: up to 4294967296, for its indices are 32-bit words");

@@ -208,10 +208,13 @@ bool meets_theory(const FilterParameters& parameters, IndicesOf indices_of) {
 
 TEST_CASE("hashes that list indices meet theory, by a key's bytes and in batches",
           "[filter][theory]") {
-  for (const HashFamily family : {HashFamily::kChained, HashFamily::kSha1Fields20}) {
+  for (const HashFamily family :
+       {HashFamily::kChained, HashFamily::kSha1Fields20, HashFamily::kMd5Fields,
+        HashFamily::kSha1Fields, HashFamily::kSha256Fields, HashFamily::kSha256Fields32,
+        HashFamily::kMd5Numbered, HashFamily::kSha1Numbered, HashFamily::kSha256Numbered}) {
     CAPTURE(to_string(family));
     const Seed seed = family == HashFamily::kChained ? kSeed : Seed{};
-    // A power of two, which fields of 20 bits reach evenly.
+    // A power of two, which fields reach evenly.
     const FilterParameters parameters =
         parameters_of(Layout::kClassic, family, std::uint64_t{1} << 17U, seed);
     CHECK(meets_theory(parameters, [&](std::string_view key, std::uint64_t bits, auto out) {
@@ -238,30 +241,6 @@ TEST_CASE("hashes that list indices meet theory, by a key's bytes and in batches
     const auto loaded = BloomFilter::load(filter.save());
     REQUIRE(loaded);
     CHECK(loaded->save() == filter.save());
-  }
-}
-
-TEST_CASE("fields of 20 bits reach some positions more often, and the rate by the bits knows it",
-          "[filter][theory]") {
-  // 2^20 is 1.3 m, 34.95 m and 2 m.
-  for (const std::uint32_t bits : {800'000U, 30'000U, 524'288U}) {
-    CAPTURE(bits);
-    BloomFilter filter =
-        make_bloom(parameters_of(Layout::kClassic, HashFamily::kSha1Fields20, bits, {}));
-    for (std::uint32_t i = 0; i < bits / 5; ++i) {
-      filter.add(Key(0, i).bytes());
-    }
-    const auto deviation = [&](double p) {
-      return testing::false_positive_deviation(
-          30'000, p, [&](std::string_view key) { return filter.test(key); });
-    };
-    CHECK(std::abs(deviation(filter.fpr_from_bits())) < kSigmas);
-    // Planted: as if all were reached alike.
-    const double alike = std::pow(filter.fill(), 7);
-    CHECK((std::abs(deviation(alike)) > kSigmas) == (bits == 800'000));
-    const auto counting = CountingFilter::create(filter.parameters());
-    REQUIRE(counting);
-    CHECK(counting->fpr_from_bits().value() == 0);
   }
 }
 

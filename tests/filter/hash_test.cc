@@ -53,7 +53,8 @@ TEST_CASE("hash families have names, and an unknown name shows the accepted ones
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message ==
         "unknown hash family \"xxh4\", accepted: xxh3, murmur3, siphash, md5, sha1, sha512, "
-        "chained, sha1-fields20, squid-md5");
+        "chained, sha1-fields20, squid-md5, md5-fields, sha1-fields, sha256-fields, "
+        "sha256-fields32, md5-numbered, sha1-numbered, sha256-numbered");
 }
 
 TEST_CASE("murmur3 is the published function where both halves of the seed are equal", "[filter]") {
@@ -192,6 +193,73 @@ TEST_CASE("sha1-fields20 takes the digest five hex digits at a time", "[filter]"
                                                 0x0ef77, 0x74e13, 0x9fb1f});
 }
 
+namespace {
+
+std::vector<std::uint64_t> listed(HashFamily family, std::string_view key, std::uint64_t bits,
+                                  std::size_t hashes) {
+  std::vector<std::uint64_t> indices(hashes);
+  key_indices(family, {}, key, bits, indices);
+  return indices;
+}
+
+using Listed = std::vector<std::uint64_t>;
+
+}  // namespace
+
+TEST_CASE("the lecture's four keys set the bits that spell 0x9e64", "[filter]") {
+  // MD5 of these begins with 292, bcf, 655 and faa: three fields of four bits each.
+  std::uint32_t bits = 0;
+  for (const char* key : {"7217", "4568", "1569", "423"}) {
+    for (const std::uint64_t index : listed(HashFamily::kMd5Fields, key, 16, 3)) {
+      bits |= 1U << index;
+    }
+  }
+  CHECK(bits == 0x9e64);
+  CHECK(listed(HashFamily::kMd5Fields, "7217", 16, 3) == Listed{2, 9, 2});
+  CHECK(listed(HashFamily::kMd5Fields, "4568", 16, 3) == Listed{11, 12, 15});
+}
+
+TEST_CASE("fields of a digest begin at its most significant bit", "[filter]") {
+  // Python: n = int(hashlib.new(h, key).hexdigest(), 16);
+  // [(n >> size - w * (i + 1)) % 2**w % m for i in range(k)], w = (m - 1).bit_length()
+  const std::string_view key = "jcgregorio";
+  CHECK(listed(HashFamily::kMd5Fields, key, 1000, 12) ==
+        Listed{373, 554, 416, 516, 205, 134, 854, 842, 209, 723, 971, 782});
+  CHECK(listed(HashFamily::kMd5Fields, key, 800'000, 6) ==
+        Listed{382506, 426500, 210054, 75338, 214739, 195086});
+  CHECK(listed(HashFamily::kSha1Fields, key, 16, 32) ==
+        Listed{11, 9,  12, 15, 2,  4, 7,  1, 15, 15, 6, 13, 3,  3, 5, 0,
+               4,  12, 10, 15, 14, 8, 14, 6, 15, 3,  5, 6,  11, 7, 3, 2});
+  CHECK(listed(HashFamily::kSha1Fields, key, kBitsMax, 3) ==
+        Listed{3192176887805, 3106150861566, 2447004511692});
+  CHECK(listed(HashFamily::kSha256Fields, key, 1000, 12) ==
+        Listed{619, 624, 255, 107, 180, 473, 604, 407, 975, 887, 2, 279});
+  CHECK(listed(HashFamily::kSha256Fields, key, 65'536, 8) ==
+        Listed{39655, 1020, 27437, 7577, 29079, 62455, 32681, 6104});
+  CHECK(listed(HashFamily::kSha256Fields32, key, 800'000, 8) ==
+        Listed{431100, 518809, 183799, 188120, 421618, 557405, 566954, 5626});
+  CHECK(listed(HashFamily::kSha256Fields32, "barney", std::uint64_t{1} << 32U, 8) ==
+        Listed{648041328, 1631375190, 3238911012, 971184604, 2156571085, 350916123, 1690165500,
+               1613577373});
+  CHECK(listed(HashFamily::kMd5Fields, key, 1, 5) == Listed{0, 0, 0, 0, 0});
+}
+
+TEST_CASE("a numbered digest is one of the number before the key", "[filter]") {
+  // Python: [int(hashlib.new(h, str(i) + key).hexdigest(), 16) % m for i in range(k)]
+  const std::string_view key = "jcgregorio";
+  CHECK(listed(HashFamily::kMd5Numbered, key, 1000, 12) ==
+        Listed{754, 716, 102, 454, 731, 632, 212, 544, 42, 799, 799, 6});
+  CHECK(listed(HashFamily::kSha1Numbered, key, 1000, 12) ==
+        Listed{347, 734, 847, 285, 837, 292, 685, 430, 610, 155, 544, 96});
+  CHECK(listed(HashFamily::kSha256Numbered, key, 1000, 12) ==
+        Listed{649, 763, 228, 855, 78, 839, 759, 959, 204, 30, 294, 23});
+  CHECK(listed(HashFamily::kMd5Numbered, "barney", kBitsMax, 2) ==
+        Listed{4296867213419, 3309036718266});
+  CHECK(listed(HashFamily::kSha1Numbered, "barney", 800'001, 3) == Listed{233136, 145434, 110722});
+  CHECK(listed(HashFamily::kSha256Numbered, "barney", kBitsMax, 2) ==
+        Listed{1296595864242, 3030594030544});
+}
+
 TEST_CASE("of chained values each is the seed of the next", "[filter]") {
   const Seed seed{11, 22};
   std::array<std::uint64_t, 9> indices{};
@@ -234,6 +302,58 @@ TEST_CASE("hashes that list indices ask for a classic filter within their reach"
         "hash sha1-fields20 with layout partitioned, accepted: classic");
   CHECK(refusal([](auto& p) { p.hash = HashFamily::kChained, p.layout = Layout::kBlocked; }) ==
         "hash chained with layout blocked, accepted: classic");
+}
+
+TEST_CASE("a digest with too few fields says how many fit", "[filter]") {
+  struct Limit {
+    HashFamily family;
+    std::uint64_t bits;
+    std::uint32_t most;
+    std::string message;
+  };
+  for (const Limit& limit :
+       {Limit{HashFamily::kMd5Fields, 1U << 20U, 6,
+              "the fields of 20 bits that a digest of 128 has"},
+        Limit{HashFamily::kMd5Fields, (1U << 20U) + 1, 6,
+              "the fields of 21 bits that a digest of 128 has"},
+        Limit{HashFamily::kMd5Fields, 2, 128, "the fields of 1 bits that a digest of 128 has"},
+        Limit{HashFamily::kSha1Fields, 16, 40, "the fields of 4 bits that a digest of 160 has"},
+        Limit{HashFamily::kSha256Fields, kBitsMax, 6,
+              "the fields of 42 bits that a digest of 256 has"},
+        Limit{HashFamily::kSha256Fields32, 1000, 8,
+              "the fields of 32 bits that a digest of 256 has"}}) {
+    CAPTURE(to_string(limit.family), limit.bits);
+    FilterParameters parameters{.layout = Layout::kClassic,
+                                .hash = limit.family,
+                                .bits = limit.bits,
+                                .hashes = limit.most,
+                                .capacity = 1,
+                                .seed = {}};
+    CHECK(checked(parameters).has_value());
+    ++parameters.hashes;
+    const auto refused = checked(parameters);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message == "hash " + std::string(to_string(limit.family)) + " with " +
+                                         std::to_string(limit.most + 1) +
+                                         " hashes, accepted: 1 to " + std::to_string(limit.most) +
+                                         ", " + limit.message +
+                                         "; a numbered hash, as sha1-numbered, has any number");
+    parameters.hashes = 1;
+    parameters.seed.lo = 1;
+    CHECK_FALSE(checked(parameters).has_value());
+  }
+  FilterParameters reach{.layout = Layout::kClassic,
+                         .hash = HashFamily::kSha256Fields32,
+                         .bits = (std::uint64_t{1} << 32U) + 1,
+                         .hashes = 1,
+                         .capacity = 1,
+                         .seed = {}};
+  CHECK(checked(reach).error().message ==
+        "hash sha256-fields32 with 4294967297 bits, accepted: 1 to 4294967296, what a field "
+        "reaches");
+  reach.hash = HashFamily::kSha256Numbered;
+  reach.hashes = kHashesMax;
+  CHECK(checked(reach).has_value());
 }
 
 }  // namespace encore::filter

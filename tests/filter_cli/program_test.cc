@@ -194,6 +194,28 @@ TEST_CASE("bloomnames come out of the program as published", "[filter-cli]") {
   CHECK(info(directory / "j")["form"] == "bloomnames-json");
 }
 
+TEST_CASE("The lecture's filter of sixteen bits is built by the fields of MD5", "[filter-cli]") {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "f";
+  make("build --hash md5-fields --bits 16 --hashes 3 --capacity 4 -o " + file,
+       "7217\n4568\n1569\n423\n");
+  const Ran json = run("convert " + file + " --to bloomnames-json -o -");
+  CHECK(Json::parse(json.out)["filter"] == "0x9e64L");
+  CHECK(info(file)["set_bits"] == 8);
+  for (const std::string name : {"sha1-fields", "sha256-fields", "sha256-fields32", "md5-numbered",
+                                 "sha1-numbered", "sha256-numbered"}) {
+    CAPTURE(name);
+    make("build --capacity 1000 --fpr 0.01 --hash " + name + " -o " + file, numbers(1, 1000));
+    CHECK(info(file)["hash"] == name);
+    CHECK(run("test -c " + file, numbers(1, 1000)).out == "1000\n");
+    // About 9 of 1,000; of fields of 14 bits mod 9,594 some more.
+    CHECK(std::stoi(run("test -c " + file, numbers(1001, 2000)).out) < 50);
+  }
+  check_refused(run("build --hash md5-fields --capacity 1000000 --fpr 0.01 -o " + file, "1\n"),
+                "hash md5-fields with 7 hashes, accepted: 1 to 5, the fields of 24 bits that a "
+                "digest of 128 has; a numbered hash");
+}
+
 TEST_CASE("A filter becomes a Squid digest and raw bits, and is read again", "[filter-cli]") {
   const TemporaryDirectory directory;
   const std::string file = directory / "f";
@@ -305,6 +327,8 @@ TEST_CASE("Wrong use ends with one line and exit 2", "[filter-cli]") {
                                  "build --hash sha1-fields20 --layout split -o x",
                                  "build --hash squid-md5 -o x",
                                  "build --hash sha1-fields20 --bits 1048577 -o x",
+                                 "build --hash sha1-fields --bits 16 --hashes 41 -o x",
+                                 "build --hash md5-numbered --capacity 10 --seed 1 -o x",
                                  "build --capacity 10 -o x --no-such",
                                  "test",
                                  "info",
