@@ -39,11 +39,16 @@ class TheoryFillCommand final : public Command {
     Table table{.key = "rows",
                 .title = "",
                 .columns = {{"hashes", "k", Style::kCount},
+                            {"fpr_exponential", "exponential", Style::kRate},
                             {"fpr_full", "full", Style::kRate},
-                            {"fpr_incremental", "incremental", Style::kRate},
                             {"fpr_exact", "exact", Style::kRate},
-                            {"fpr_incremental_exact", "incremental", Style::kRate}},
+                            {"fpr_incremental", "incremental", Style::kRate},
+                            {"fpr_incremental_exact", "exact", Style::kRate}},
                 .rows = {}};
+    Chart chart{.title = "False-positive rate by number of hashes",
+                .x_label = "hashes",
+                .y_label = "false-positive rate",
+                .series = {{.name = "full", .points = {}}, {.name = "incremental", .points = {}}}};
     for (const std::uint64_t count : *counts) {
       if (context.monitor.stopped()) {
         break;
@@ -60,21 +65,19 @@ class TheoryFillCommand final : public Command {
       const auto exact = filter::fpr_exact(shape, keys_);
       const auto incremental = filter::fpr_incremental_exact(shape, keys_);
       const auto keys = static_cast<double>(keys_);
+      const bool classic = *layout == filter::Layout::kClassic;
+      const double full = filter::fpr(shape, keys);
+      const double filling = filter::fpr_incremental(shape, keys);
+      const auto k = static_cast<double>(count);
+      chart.series[0].points.push_back({.x = k, .y = full});
+      chart.series[1].points.push_back({.x = k, .y = filling});
       table.rows.push_back(
           {{"hashes", count},
-           {"fpr_full", filter::fpr(shape, keys)},
-           {"fpr_incremental", filter::fpr_incremental(shape, keys)},
+           {"fpr_exponential", classic ? Value{filter::fpr_exponential(shape, keys)} : Value{}},
+           {"fpr_full", full},
            {"fpr_exact", exact ? Value{*exact} : Value{}},
+           {"fpr_incremental", filling},
            {"fpr_incremental_exact", incremental ? Value{*incremental} : Value{}}});
-    }
-    Chart chart{.title = "False-positive rate by number of hashes",
-                .x_label = "hashes",
-                .y_label = "false-positive rate",
-                .series = {{.name = "full", .points = {}}, {.name = "incremental", .points = {}}}};
-    for (const Row& row : table.rows) {
-      const auto k = static_cast<double>(std::get<std::uint64_t>(row[0].value));
-      chart.series[0].points.push_back({.x = k, .y = std::get<double>(row[1].value)});
-      chart.series[1].points.push_back({.x = k, .y = std::get<double>(row[2].value)});
     }
     outcome.report.charts.push_back(std::move(chart));
     outcome.report.tables.push_back(std::move(table));
