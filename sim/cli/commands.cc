@@ -19,6 +19,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   for (auto& command : make_theory_kind_commands()) {
     all.push_back(std::move(command));
   }
+  all.push_back(make_theory_codes_command());
   for (auto& command : make_generate_commands()) {
     all.push_back(std::move(command));
   }

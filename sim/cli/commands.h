@@ -10,6 +10,7 @@ namespace encore::sim {
 
 std::unique_ptr<Command> make_blocks_command();
 std::unique_ptr<Command> make_theory_fill_command();
+std::unique_ptr<Command> make_theory_codes_command();
 // size, capacity, pair, ring.
 std::vector<std::unique_ptr<Command>> make_theory_commands();
 // table, layouts.

@@ -39,6 +39,7 @@ std::vector<std::string> number_options(const std::string& command) {
 const std::vector<std::pair<std::string, std::vector<std::string>>> kListOptions = {
     {"blocks", {"--hashes"}},
     {"theory fill", {"--hashes"}},
+    {"theory codes", {"--hashes"}},
     {"theory pair", {"--hashes"}},
     {"theory ring", {"--generations"}},
     {"theory table", {"--bits-per-key", "--hashes"}},

@@ -109,6 +109,7 @@ TEST_CASE("Every key of the JSON is in its schema, with its type", "[sim][report
                                   std::string("theory pair"),
                                   std::string("theory ring"),
                                   std::string("theory layouts"),
+                                  std::string("theory codes --filters 2 --tests 10"),
                                   std::string("theory kinds"),
                                   std::string("theory scalable"),
                                   std::string("theory counting"),

@@ -1,3 +1,7 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/replay/code_experiment.h"
 #include "tests/catch.h"
 #include "tests/sim/run.h"
 
@@ -75,6 +79,50 @@ TEST_CASE("Capacities of the smallest filters are told for the layouts that have
     }
   }
   CHECK(run("theory capacity --bits 1").exit_code == 0);
+}
+
+TEST_CASE("Codes, filters and vectors measure as theory says", "[sim][cli][theory]") {
+  const Ran ran = run("theory codes --keys 200 --bits 2000 --hashes 1,3,7 --tests 2000 --json");
+  REQUIRE(ran.exit_code == 0);
+  const auto rows = nlohmann::json::parse(ran.out)["rows"];
+  // Bitmap, one bit vector, then code and filter of each k, with a bit vector as good.
+  REQUIRE(rows.size() == 2 + 2 + 3 + 3);
+  int measured = 0;
+  for (const auto& row : rows) {
+    CAPTURE(row.dump());
+    if (row.contains("z_theory")) {
+      ++measured;
+      CHECK(std::abs(row["z_theory"].get<double>()) < 4.5);
+      CHECK(std::abs(row["z_set_bits"].get<double>()) < 4.5);
+    }
+  }
+  CHECK(measured == 6);
+  // Different positions set more bits than such that may coincide.
+  CHECK(rows[7]["set_bits"].get<double>() > rows[8]["set_bits"].get<double>());
+  CHECK(rows[7]["structure"] == "superimposed code");
+  CHECK(rows[9]["structure"] == "bit vector at this rate");
+  CHECK(rows[9]["bytes"].get<double>() > 10 * rows[8]["bytes"].get<double>());
+  check_refused(run("theory codes --bits 3 --hashes 4"), "--hashes 4 with 3 bits, accepted");
+  check_refused(run("theory codes --hashes 129"), "129");
+  CHECK(run("theory codes --filters 0 --keys 1000000 --bits 100 --hashes 7").exit_code == 0);
+}
+
+TEST_CASE("A code measured as a filter, or the reverse, fails its theory", "[sim][theory]") {
+  // In sixteen bits, positions that coincide make a difference that 300 filters show.
+  Monitor monitor;
+  const auto mean_bits = [&](CodeKind kind) {
+    double bits = 0;
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      const auto count = run_code(
+          {.kind = kind, .bits = 16, .hashes = 3, .keys = 4, .tests = 1, .seed = seed}, monitor);
+      bits += static_cast<double>(count->set_bits) / 300;
+    }
+    return bits;
+  };
+  // 16 (1 - (13/16)^4) and 16 (1 - (15/16)^12), standard error 0.07.
+  CHECK(mean_bits(CodeKind::kSuperimposed) == Approx(9.027).margin(0.32));
+  CHECK(mean_bits(CodeKind::kBloom) == Approx(8.624).margin(0.32));
+  CHECK(mean_bits(CodeKind::kSuperimposed) - mean_bits(CodeKind::kBloom) > 0.1);
 }
 
 }  // namespace encore::sim
