@@ -1,4 +1,5 @@
 // encore-filter build: a filter of all keys.
+#include "filter/cli/advice.h"
 #include "filter/cli/command.h"
 #include "filter/cli/filter_file.h"
 #include "filter/cli/key_options.h"
@@ -53,13 +54,16 @@ class BuildCommand final : public Command {
       return std::unexpected(filter.error());
     }
     FilterFile file{std::move(*filter), Form::kEncore};
-    auto done = add_keys(file.filter, keys_, context, options->memory_bytes_max);
-    if (done) {
-      done = save_filter(file, output_, context.out);
+    const auto read = add_keys(file.filter, keys_, context, options->memory_bytes_max);
+    if (!read) {
+      return std::unexpected(read.error());
     }
-    if (!done) {
-      return std::unexpected(done.error());
+    if (auto saved = save_filter(file, output_, context.out); !saved) {
+      return std::unexpected(saved.error());
     }
+    const AdviceSource source{.capacity_given = context.arguments.given("--capacity"),
+                              .keys_read = *read};
+    give_advice(advice_for(file.filter.info(), source), context);
     return SearchOutcome::kSomething;
   }
 

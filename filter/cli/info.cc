@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "filter/cli/advice.h"
 #include "filter/cli/command.h"
 #include "filter/cli/filter_file.h"
+#include "filter/theory.h"
 
 namespace encore::filter {
 namespace {
@@ -15,6 +17,18 @@ using Json = nlohmann::ordered_json;
 
 // JSON has no infinity.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+// The capacity is a plan unless it is what follows from bits and hashes.
+Json advice_of(const AnyFilterInfo& info) {
+  const AdviceSource source{
+      .capacity_given = info.capacity != half_full_capacity(info.parameters.shape()),
+      .keys_read = {}};
+  Json advice = Json::array();
+  for (std::string& text : advice_for(info, source)) {
+    advice.push_back(std::move(text));
+  }
+  return advice;
+}
 
 Json report_of(const FilterFile& file) {
   const AnyFilterInfo info = file.filter.info();
@@ -36,6 +50,9 @@ Json report_of(const FilterFile& file) {
   report["keys_error"] = number(info.keys_error);
   report["fpr_now"] = info.fpr_now;
   report["fpr_capacity"] = info.fpr_capacity;
+  if (Json advice = advice_of(info); !advice.empty()) {
+    report["advice"] = std::move(advice);
+  }
   if (info.kind == FilterKind::kScalable || info.kind == FilterKind::kGrowable) {
     report["slices"] = info.slices;
   }
@@ -60,7 +77,10 @@ std::string shown(const Json& value) {
 void print(const Json& report, std::ostream& out) {
   constexpr std::size_t kColumn = 16;
   for (const auto& [key, value] : report.items()) {
-    out << key << std::string(kColumn - key.size(), ' ') << shown(value) << "\n";
+    const Json values = value.is_array() ? value : Json::array({value});
+    for (const Json& each : values) {
+      out << key << std::string(kColumn - key.size(), ' ') << shown(each) << "\n";
+    }
   }
 }
 

@@ -1,45 +1,27 @@
 #include "filter/cli/key_options.h"
 
-#include <array>
-#include <cmath>
-#include <cstdio>
 #include <ostream>
 
 namespace encore::filter {
-namespace {
 
-void warn_if_overfull(const AnyFilter& filter, const Context& context) {
-  const AnyFilterInfo info = filter.info();
-  // A filter that grows is never overfull, and one at its capacity is estimated a little above it
-  // or below.
-  if (info.fpr_now <= 1.1 * info.fpr_capacity) {
+void give_advice(const std::vector<std::string>& advice, const Context& context) {
+  if (!context.out.flush()) {
     return;
   }
-  std::array<char, 200> text{};
-  const auto capacity = static_cast<unsigned long long>(info.capacity);
-  if (std::isfinite(info.keys_estimated)) {
-    std::snprintf(text.data(), text.size(),
-                  "the filter is sized for %llu keys and has about %.0f: its false-positive rate "
-                  "is %.2g instead of %.2g\n",
-                  capacity, info.keys_estimated, info.fpr_now, info.fpr_capacity);
-  } else {
-    std::snprintf(text.data(), text.size(),
-                  "the filter is sized for %llu keys and is saturated, so that its number of keys "
-                  "is unknown: its false-positive rate is %.2g instead of %.2g\n",
-                  capacity, info.fpr_now, info.fpr_capacity);
+  for (const std::string& text : advice) {
+    context.err << "encore-filter: " << text << "\n";
   }
-  context.err << "encore-filter: " << text.data();
 }
 
-}  // namespace
-
-Result<void> add_keys(AnyFilter& filter, const KeyOptions& keys, const Context& context,
-                      std::uint64_t memory_bytes_max) {
+Result<std::uint64_t> add_keys(AnyFilter& filter, const KeyOptions& keys, const Context& context,
+                               std::uint64_t memory_bytes_max) {
+  std::uint64_t read = 0;
   KeyReader reader(keys.source(context.in), context.monitor);
   for (auto some = reader.next(); !some || !some->empty(); some = reader.next()) {
     if (!some) {
       return std::unexpected(some.error());
     }
+    read += some->size();
     for (const std::string_view key : *some) {
       filter.add(key);
       // A slice that was just made has not been written to: its pages take no memory yet.
@@ -50,8 +32,7 @@ Result<void> add_keys(AnyFilter& filter, const KeyOptions& keys, const Context& 
       }
     }
   }
-  warn_if_overfull(filter, context);
-  return {};
+  return read;
 }
 
 }  // namespace encore::filter

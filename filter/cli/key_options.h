@@ -48,9 +48,11 @@ Result<void> for_each_key(const KeyOptions& keys, const Context& context, auto e
   return {};
 }
 
-// Puts every key in, and says on context.err where these are more than the filter is made for.
-// Errors: the filter grows above that memory.
-Result<void> add_keys(AnyFilter& filter, const KeyOptions& keys, const Context& context,
-                      std::uint64_t memory_bytes_max = UINT64_MAX);
+// Prints advice on context.err, one piece a line; none after output that failed.
+void give_advice(const std::vector<std::string>& advice, const Context& context);
+
+// Adds every key. Returns the number of keys read. Errors: the filter grows above that memory.
+Result<std::uint64_t> add_keys(AnyFilter& filter, const KeyOptions& keys, const Context& context,
+                               std::uint64_t memory_bytes_max = UINT64_MAX);
 
 }  // namespace encore::filter

@@ -3,6 +3,7 @@
 #include <array>
 #include <ostream>
 
+#include "filter/cli/advice.h"
 #include "filter/cli/command.h"
 #include "filter/cli/filter_file.h"
 #include "filter/cli/key_options.h"
@@ -44,12 +45,15 @@ class AddCommand final : public Command {
     if (!loaded) {
       return std::unexpected(loaded.error());
     }
-    auto added = add_keys(loaded->filter, keys_, context);
-    if (added) {
-      added = save_filter(*loaded, file_, context.out);
-    }
+    const auto added = add_keys(loaded->filter, keys_, context);
     if (!added) {
       return std::unexpected(added.error());
+    }
+    if (auto saved = save_filter(*loaded, file_, context.out); !saved) {
+      return std::unexpected(saved.error());
+    }
+    if (auto advice = overfull_advice(loaded->filter.info(), *added)) {
+      give_advice({std::move(*advice)}, context);
     }
     return SearchOutcome::kSomething;
   }
