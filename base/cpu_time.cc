@@ -1,8 +1,8 @@
-#include "sim/cli/cpu_time.h"
+#include "base/cpu_time.h"
 
 #include <ctime>
 
-namespace encore::sim {
+namespace encore {
 namespace {
 
 double seconds_of(clockid_t clock) {
@@ -16,4 +16,4 @@ double seconds_of(clockid_t clock) {
 double thread_cpu_seconds() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
 double process_cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
 
-}  // namespace encore::sim
+}  // namespace encore

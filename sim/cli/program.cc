@@ -15,8 +15,8 @@
 
 #include "base/cli/program.h"
 #include "base/cli/progress.h"
+#include "base/cpu_time.h"
 #include "base/time.h"
-#include "sim/cli/cpu_time.h"
 
 namespace encore::sim {
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "sim/cli/cpu_time.h"
+#include "base/cpu_time.h"
 #include "sim/cli/memory_need.h"
 #include "sim/cli/parallel.h"
 #include "sim/cli/sample_runs.h"

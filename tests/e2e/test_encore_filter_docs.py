@@ -1,4 +1,5 @@
-"""The examples of docs/ENCORE-FILTER.md, and those of every --help, print what they are said to print.
+"""The examples of docs/ENCORE-FILTER.md, of its transcript, and of every --help print what they are
+said to print.
 
 Each ```console block is run as documents.py says, in its order and in one directory, and what follows
 a command must be what is on its standard output, to the byte but for blank lines at the end.
@@ -15,7 +16,9 @@ from harness import DEADLINE, Case, clean_environment
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "ENCORE-FILTER.md"
-COMMANDS = {"build", "add", "remove", "test", "info", "union", "intersect", "convert", "fetch", "sizing"}
+TRANSCRIPT = pathlib.Path(__file__).parent / "transcripts" / "encore-filter.md"
+COMMANDS = {"build", "add", "remove", "test", "info", "union", "intersect", "convert", "fetch", "sizing",
+            "hashes"}
 
 
 class Examples(Case):
@@ -34,9 +37,8 @@ class Examples(Case):
                               capture_output=True, text=True, env=self.environment,
                               timeout=DEADLINE, check=False)
 
-    def test_those_of_the_document(self):
-        examples = examples_of(DOCUMENT)
-        self.assertGreater(len(examples), 40)
+    def run_document(self, document):
+        examples = examples_of(document)
         for example in examples:
             with self.subTest(example.command, place=example.place):
                 ended = self.shell(example.command)
@@ -45,6 +47,14 @@ class Examples(Case):
                                        for text in (example.printed, ended.stdout))
                 if not pattern_of(documented).fullmatch(printed):
                     self.assertEqual(documented, printed)
+
+        return len(examples)
+
+    def test_those_of_the_document(self):
+        self.assertGreater(self.run_document(DOCUMENT), 40)
+
+    def test_those_of_the_transcript(self):
+        self.assertGreater(self.run_document(TRANSCRIPT), 3)
 
     def helps(self, *command):
         text = self.shell(" ".join(["encore-filter", *command, "--help"])).stdout
