@@ -50,6 +50,7 @@ std::vector<std::unique_ptr<Command>> make_combine_commands();
 std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_fetch_command();
 std::unique_ptr<Command> make_sizing_command();
+std::unique_ptr<Command> make_join_command();
 std::unique_ptr<Command> make_hashes_command();
 
 }  // namespace encore::filter

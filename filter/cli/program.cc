@@ -93,6 +93,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   all.push_back(make_convert_command());
   all.push_back(make_fetch_command());
   all.push_back(make_sizing_command());
+  all.push_back(make_join_command());
   all.push_back(make_hashes_command());
   return all;
 }

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "ENCORE-FILTER.md"
 TRANSCRIPT = pathlib.Path(__file__).parent / "transcripts" / "encore-filter.md"
 COMMANDS = {"build", "add", "remove", "test", "info", "union", "intersect", "convert", "fetch", "sizing",
-            "hashes"}
+            "join", "hashes"}
 
 
 class Examples(Case):
@@ -54,7 +54,7 @@ class Examples(Case):
         self.assertGreater(self.run_document(DOCUMENT), 40)
 
     def test_those_of_the_transcript(self):
-        self.assertGreater(self.run_document(TRANSCRIPT), 3)
+        self.assertGreater(self.run_document(TRANSCRIPT), 8)
 
     def helps(self, *command):
         text = self.shell(" ".join(["encore-filter", *command, "--help"])).stdout
