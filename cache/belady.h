@@ -9,6 +9,8 @@
 // generator of its own.
 #pragma once
 
+#include <array>
+
 #include "cache/entry_heap.h"
 #include "cache/eviction_order.h"
 
@@ -16,7 +18,15 @@ namespace encore::cache {
 
 class Belady {
  public:
-  explicit Belady(EntrySlab& slab) : slab_(slab) {}
+  static constexpr std::array kParameters = {
+      PolicyParameter::count("sample", 64, 1, 65536,
+                             "where sizes differ: entries that are compared"),
+      kSeedParameter};
+
+  explicit Belady(EntrySlab& slab, const EvictionSettings& settings = {})
+      : slab_(slab),
+        sample_(settings.values.count(kParameters, "sample")),
+        random_(settings.values.count(kParameters, "seed")) {}
 
   void insert(EntryRef ref, const Access& access) {
     victim_ = kNoEntry;
@@ -66,7 +76,6 @@ class Belady {
   }
 
  private:
-  static constexpr std::uint32_t kSample = 64;
   static constexpr double kNever = 0x1p63;
   // The farthest is the lowest.
   static double priority(std::uint64_t hint) { return -static_cast<double>(hint); }
@@ -80,7 +89,7 @@ class Belady {
     }
     EntryRef best = kNoEntry;
     double most = -1;
-    for (std::uint32_t i = 0; i < kSample; ++i) {
+    for (std::uint64_t i = 0; i < sample_; ++i) {
       random_ = random_ * 6364136223846793005U + 1442695040888963407U;
       const EntryHeap::Node& node = heap_.at((random_ >> 33U) % heap_.size());
       const double of_node = cost(-node.priority, slab_.hot(node.ref).charge);
@@ -93,11 +102,12 @@ class Belady {
   }
 
   EntrySlab& slab_;
+  const std::uint64_t sample_;
   EntryHeap heap_;
   double now_ = 0;
   std::uint64_t charge_ = 0;
   bool sizes_differ_ = false;
-  std::uint64_t random_ = 1;
+  std::uint64_t random_;
   EntryRef victim_ = kNoEntry;  // chosen, until an entry comes, is used or goes
 };
 static_assert(EvictionOrder<Belady>);

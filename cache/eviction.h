@@ -30,8 +30,8 @@ namespace encore::cache {
 
 class Eviction {
  public:
-  Eviction(EvictionPolicy policy, EntrySlab& slab)
-      : policy_(policy), order_(make_order(policy, slab)) {}
+  Eviction(EvictionPolicy policy, EntrySlab& slab, const EvictionSettings& settings = {})
+      : policy_(policy), order_(make(policy, slab, settings)) {}
 
   EvictionPolicy policy() const { return policy_; }
 
@@ -72,11 +72,11 @@ class Eviction {
 #define ENCORE_ALTERNATIVE(id, name, policy) , policy
   using Order = Alternatives<void ENCORE_EVICTION_POLICIES(ENCORE_ALTERNATIVE)>::Type;
 #undef ENCORE_ALTERNATIVE
-  static Order make_order(EvictionPolicy policy, EntrySlab& slab) {
+  static Order make(EvictionPolicy policy, EntrySlab& slab, const EvictionSettings& settings) {
     switch (policy) {
 #define ENCORE_CASE(id, name, policy) \
   case EvictionPolicy::id:            \
-    return Order(std::in_place_type<policy>, slab);
+    return Order(std::in_place_type<policy>, make_order<policy>(slab, settings));
       ENCORE_EVICTION_POLICIES(ENCORE_CASE)
 #undef ENCORE_CASE
     }

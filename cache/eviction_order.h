@@ -1,13 +1,16 @@
 // EvictionOrder: what an eviction policy is. One class a policy, constructed with the slab whose
-// entries it orders (borrowed). It may use an entry's newer, older and policy_bits for itself, and
+// entries it orders (borrowed), and with its settings if it has parameters, which are its
+// `kParameters`. It may use an entry's newer, older and policy_bits for itself, and
 // memory of its own (ghosts, heaps, sketches).
 #pragma once
 
 #include <concepts>
 #include <cstdint>
+#include <span>
 
 #include "base/time.h"
 #include "cache/entry_slab.h"
+#include "cache/policy_parameters.h"
 
 namespace encore::cache {
 
@@ -53,5 +56,27 @@ concept EvictionOrder = std::constructible_from<T, EntrySlab&> &&
                           order.remove(ref, why);
                           { order.victim() } -> std::same_as<EntryRef>;
                         };
+
+template <typename T>
+concept Configurable = std::constructible_from<T, EntrySlab&, const EvictionSettings&>;
+
+// Returns the policy's parameters; most policies of one idea have none.
+template <EvictionOrder T>
+constexpr std::span<const PolicyParameter> parameters_of_order() {
+  if constexpr (Configurable<T>) {
+    return T::kParameters;
+  } else {
+    return {};
+  }
+}
+
+template <EvictionOrder T>
+T make_order(EntrySlab& slab, const EvictionSettings& settings) {
+  if constexpr (Configurable<T>) {
+    return T(slab, settings);
+  } else {
+    return T(slab);
+  }
+}
 
 }  // namespace encore::cache

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 
@@ -19,7 +20,14 @@ class Hyperbolic {
   // The victim of a cache with at most so many entries is chosen among all of them.
   static constexpr std::uint32_t kSample = 64;
 
-  explicit Hyperbolic(EntrySlab& slab) : slab_(slab) {}
+  static constexpr std::array kParameters = {
+      PolicyParameter::count("sample", kSample, 1, 65536, "entries among which a victim is chosen"),
+      kSeedParameter};
+
+  explicit Hyperbolic(EntrySlab& slab, const EvictionSettings& settings = {})
+      : slab_(slab),
+        sample_(settings.values.count(kParameters, "sample")),
+        draws_(settings.values.count(kParameters, "seed")) {}
 
   void insert(EntryRef ref, const Access& /*access*/) {
     slab_.hot(ref).newer = static_cast<EntryRef>(nodes_.size());
@@ -45,9 +53,9 @@ class Hyperbolic {
       return victim_;
     }
     double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < std::min<std::size_t>(all, kSample); ++i) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(all, sample_); ++i) {
       const std::uint64_t drawn = draws_.below(all);
-      const Node& node = nodes_[all <= kSample ? i : drawn];
+      const Node& node = nodes_[all <= sample_ ? i : drawn];
       const double rank = rank_of(node);
       victim_ = rank < least ? node.ref : victim_;
       least = std::min(rank, least);
@@ -68,6 +76,7 @@ class Hyperbolic {
   void forget_victim(EntryRef ref) { victim_ = victim_ == ref ? kNoEntry : victim_; }
 
   EntrySlab& slab_;
+  const std::uint64_t sample_;
   ChunkedVector<Node> nodes_;
   std::uint64_t clock_ = 0;  // accesses
   Draws draws_;

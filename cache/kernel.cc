@@ -125,6 +125,7 @@ Result<std::unique_ptr<Kernel>> Kernel::create(const KernelOptions& options, Hoo
                         .variants_max = options.variants_max,
                         .max_object_bytes = effective_max_object(reload_options(options)),
                         .eviction = options.eviction,
+                        .eviction_settings = options.eviction_settings,
                         .concurrent = options.concurrent},
         std::move(*admission)));
     if (!options.disks.empty()) {

@@ -28,7 +28,9 @@ class HitDensity {
   static constexpr std::uint32_t kClasses = 26;
   static constexpr std::uint32_t kAges = 128;
 
-  HitDensity() { update(); }
+  explicit HitDensity(double prior = 0.125, double fade = 0.875) : prior_(prior), fade_(fade) {
+    update();
+  }
 
   // Class of an entry whose last two uses lay so far apart in all; 0 is for what was never hit.
   static std::uint32_t class_of(std::uint64_t apart) {
@@ -60,7 +62,7 @@ class HitDensity {
     return densities_[of_class][bucket_of(age)];
   }
 
-  // Densities anew from what was added, which fades by an eighth. Some 3000 steps.
+  // Densities anew from what was added, which fades. Some 3000 steps.
   void update() {
     for (std::uint32_t c = 0; c < kClasses; ++c) {
       double hits = 0;
@@ -71,17 +73,17 @@ class HitDensity {
         hits += hits_[c][b];
         lived += (ends + ends_[c][b] / 2) * width;
         ends += ends_[c][b];
-        densities_[c][b] = (hits + kPrior) / (lived + kPrior * static_cast<double>(age_of(b) + 1));
-        hits_[c][b] *= kFade;
-        ends_[c][b] *= kFade;
+        densities_[c][b] = (hits + prior_) / (lived + prior_ * static_cast<double>(age_of(b) + 1));
+        hits_[c][b] *= fade_;
+        ends_[c][b] *= fade_;
       }
     }
   }
 
  private:
-  static constexpr double kPrior = 0.125;
-  static constexpr double kFade = 0.875;
   using Table = std::array<std::array<double, kAges>, kClasses>;
+  double prior_;
+  double fade_;
   Table hits_{};
   Table ends_{};
   Table densities_{};
@@ -91,8 +93,18 @@ class Lhd {
  public:
   // The victim of a cache with at most N entries is chosen among all of them.
   static constexpr std::uint32_t kSample = 32;
+  static constexpr std::array kParameters = {
+      PolicyParameter::count("sample", kSample, 1, 65536, "entries among which a victim is chosen"),
+      PolicyParameter::real("fade", 0.875, 0, 1, "share of the statistics that each update keeps"),
+      PolicyParameter::real("prior", 0.125, 0.000001, 1000, "weight of what was not seen yet"),
+      kSeedParameter};
 
-  explicit Lhd(EntrySlab& slab) : slab_(slab) {}
+  explicit Lhd(EntrySlab& slab, const EvictionSettings& settings = {})
+      : slab_(slab),
+        sample_(settings.values.count(kParameters, "sample")),
+        learnt_(settings.values.real(kParameters, "prior"),
+                settings.values.real(kParameters, "fade")),
+        draws_(settings.values.count(kParameters, "seed")) {}
 
   void insert(EntryRef ref, const Access& /*access*/) {
     slab_.hot(ref).newer = static_cast<EntryRef>(nodes_.size());
@@ -130,9 +142,9 @@ class Lhd {
     const std::size_t all = nodes_.size();
     const Node* chosen = &nodes_[0];
     double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < std::min<std::size_t>(all, kSample); ++i) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(all, sample_); ++i) {
       const std::uint64_t drawn = draws_.below(all);
-      const Node& node = nodes_[all <= kSample ? i : drawn];
+      const Node& node = nodes_[all <= sample_ ? i : drawn];
       const double rank = density(node);
       chosen = rank < least ? &node : chosen;
       least = std::min(rank, least);
@@ -173,6 +185,7 @@ class Lhd {
   }
 
   EntrySlab& slab_;
+  const std::uint64_t sample_;
   ChunkedVector<Node> nodes_;
   HitDensity learnt_;
   std::uint64_t clock_ = 0;

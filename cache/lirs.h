@@ -19,7 +19,14 @@ namespace encore::cache {
 
 class Lirs {
  public:
-  explicit Lirs(EntrySlab& slab) : slab_(slab) {}
+  static constexpr std::array kParameters = {
+      PolicyParameter::share("hir", 0.01, 0, 0.9999, "HIR entries, of all; at least one"),
+      PolicyParameter::share("ghost", 1, 0, 100, "evicted keys in the stack, of the entries")};
+
+  explicit Lirs(EntrySlab& slab, const EvictionSettings& settings = {})
+      : slab_(slab),
+        hir_share_(settings.values.share(kParameters, "hir")),
+        ghost_share_(settings.values.share(kParameters, "ghost")) {}
 
   void insert(EntryRef ref, const Access& /*access*/) {
     const std::uint64_t key = filter::remix(slab_.hot(ref).key);
@@ -81,7 +88,7 @@ class Lirs {
     if (why == Removal::kEvicted && entry.in_stack && entry.place == kResident) {
       set_place(node, kEvicted);
       evicted_.set(entry.key, node);
-      while (queues_[kEvicted].size > entries_ + 1) {
+      while (queues_[kEvicted].size > ghost_share_.of(entries_ + 1)) {
         forget(queues_[kEvicted].first);
       }
     } else {
@@ -104,7 +111,6 @@ class Lirs {
 
  private:
   static constexpr std::uint32_t kNone = 0;  // no node, and the one that stands for none
-  static constexpr std::uint64_t kHirPart = 100;
   enum Place : std::uint8_t { kResident, kEvicted, kLir };
   // An entry, or an evicted key that stands in the stack.
   struct Node {
@@ -189,7 +195,7 @@ class Lirs {
   }
   // The LIR entries at the bottom become HIR until there are as many of these as there should be.
   void limit_lir() {
-    const std::uint64_t hir = std::max<std::uint64_t>(entries_ / kHirPart, 1);
+    const std::uint64_t hir = std::max<std::uint64_t>(hir_share_.of(entries_), 1);
     while (filled_ && lir_ != 0 && lir_ + hir > entries_) {
       prune();
       const std::uint32_t node = stack_.bottom;
@@ -212,6 +218,8 @@ class Lirs {
   }
 
   EntrySlab& slab_;
+  const Share hir_share_;
+  const Share ghost_share_;
   Nodes nodes_ = Nodes(1);
   Stack stack_;
   std::array<Queue, 2> queues_;  // HIR: entries, and evicted keys in the order of their eviction

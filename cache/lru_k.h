@@ -5,6 +5,7 @@
 // is taken for correlated. 32 bytes an entry, 45 to 67 for each remembered key.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 
@@ -17,7 +18,11 @@ namespace encore::cache {
 
 class LruTwo {
  public:
-  explicit LruTwo(EntrySlab& slab) : slab_(slab) {}
+  static constexpr std::array kParameters = {
+      PolicyParameter::share("ghost", 1, 0, 100, "remembered evicted keys, of the entries")};
+
+  explicit LruTwo(EntrySlab& slab, const EvictionSettings& settings = {})
+      : slab_(slab), ghost_share_(settings.values.share(kParameters, "ghost")) {}
 
   void insert(EntryRef ref, const Access& /*access*/) {
     while (last_.size() <= ref) {
@@ -36,7 +41,7 @@ class LruTwo {
       const std::uint64_t key = filter::remix(slab_.hot(ref).key);
       remembered_.set(key, last_[ref]);
       order_.push_back({key, last_[ref]});
-      while (order_.size() > heap_.size()) {
+      while (order_.size() > ghost_share_.of(heap_.size())) {
         remembered_.erase(order_.front().key, order_.front().last);
         order_.pop_front();
       }
@@ -54,6 +59,7 @@ class LruTwo {
   static double once(std::uint64_t time) { return static_cast<double>(time) - 0x1p53; }
 
   EntrySlab& slab_;
+  const Share ghost_share_;
   EntryHeap heap_;
   ChunkedVector<std::uint64_t> last_;  // time of the last use, by entry
   GhostMap remembered_;                // that of evicted keys

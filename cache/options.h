@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "cache/disk_place.h"
+#include "cache/policy_parameters.h"
 #include "filter/hash.h"
 #include "filter/parameters.h"
 
@@ -156,6 +157,7 @@ struct KernelOptions {
   std::uint32_t variants_max = 32;     // per key, up to kVariantsMax; beyond, the oldest goes
   std::uint32_t entry_overhead_bytes = kEntryOverheadBytes;
   EvictionPolicy eviction = EvictionPolicy::kSieve;
+  EvictionSettings eviction_settings{};  // none for a policy that a reload brings
   AdmissionOptions admission{};
   filter::Seed identity_seed{};         // seed of every Key's hash
   std::vector<DiskOptions> disks = {};  // up to kDisksMax; empty: there is no disk tier

@@ -3,6 +3,7 @@
 // entry.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "cache/chunked_vector.h"
@@ -13,7 +14,10 @@ namespace encore::cache {
 
 class RandomOrder {
  public:
-  explicit RandomOrder(EntrySlab& slab) : slab_(slab) {}
+  static constexpr std::array kParameters = {kSeedParameter};
+
+  explicit RandomOrder(EntrySlab& slab, const EvictionSettings& settings = {})
+      : slab_(slab), draws_(settings.values.count(kParameters, "seed")) {}
 
   void insert(EntryRef ref, const Access& /*access*/) {
     slab_.hot(ref).newer = static_cast<EntryRef>(entries_.size());

@@ -5,7 +5,7 @@
 // in entries, for a freshening may change what an entry takes.
 #pragma once
 
-#include <algorithm>
+#include <array>
 
 #include "cache/counted_list.h"
 #include "cache/eviction_order.h"
@@ -15,14 +15,24 @@ namespace encore::cache {
 
 class S3Fifo {
  public:
-  explicit S3Fifo(EntrySlab& slab) : slab_(slab) {}
+  static constexpr std::array kParameters = {
+      PolicyParameter::share("small", 0.1, 0.0001, 0.9999, "small queue, of all entries"),
+      PolicyParameter::share("ghost", 1, 0, 100, "ghosts, of the entries of the main queue"),
+      PolicyParameter::count("promote", 2, 1, 3,
+                             "hits in the small queue that lead to the main one")};
+
+  explicit S3Fifo(EntrySlab& slab, const EvictionSettings& settings = {})
+      : slab_(slab),
+        small_share_(settings.values.share(kParameters, "small")),
+        ghost_share_(settings.values.share(kParameters, "ghost")),
+        promote_(static_cast<std::uint32_t>(settings.values.count(kParameters, "promote"))) {}
 
   void insert(EntryRef ref, const Access& /*access*/) {
     HotEntry& entry = slab_.hot(ref);
     // Until the first eviction there is room for all: what the small queue has no place for goes
     // to the main one.
     const bool to_main =
-        ghosts_.take(entry.key) || (!filled_ && small_.size() * kSmallPart > total());
+        ghosts_.take(entry.key) || (!filled_ && small_share_.exceeded_by(small_.size(), total()));
     entry.policy_bits = to_main ? kMain : 0;
     (to_main ? main_ : small_).push_newest(slab_, ref);
   }
@@ -40,7 +50,7 @@ class S3Fifo {
     const bool in_main = (entry.policy_bits & kMain) != 0;
     if (!in_main && why == Removal::kEvicted) {
       ghosts_.insert(entry.key);
-      ghosts_.shrink_to(main_.size());
+      ghosts_.shrink_to(ghost_share_.of(main_.size()));
     }
     (in_main ? main_ : small_).unlink(slab_, ref);
   }
@@ -50,14 +60,15 @@ class S3Fifo {
   EntryRef victim() {
     for (std::uint32_t looked_at = 0; looked_at < kSearchMax; ++looked_at) {
       const bool from_small =
-          small_.size() != 0 && (main_.size() == 0 || small_.size() * kSmallPart >= total());
+          small_.size() != 0 &&
+          (main_.size() == 0 || small_share_.reached_by(small_.size(), total()));
       const EntryRef ref = (from_small ? small_ : main_).oldest();
       if (ref == kNoEntry) {
         return kNoEntry;
       }
       HotEntry& entry = slab_.hot(ref);
       const std::uint32_t hits = entry.policy_bits & kHits;
-      if (from_small ? hits < kHitsToMain : hits == 0) {
+      if (from_small ? hits < promote_ : hits == 0) {
         return ref;
       }
       (from_small ? small_ : main_).unlink(slab_, ref);
@@ -70,12 +81,13 @@ class S3Fifo {
  private:
   static constexpr std::uint32_t kHits = 3;
   static constexpr std::uint32_t kHitsMax = 3;
-  static constexpr std::uint32_t kHitsToMain = 2;
   static constexpr std::uint32_t kMain = 4;
-  static constexpr std::uint64_t kSmallPart = 10;
   std::uint64_t total() const { return std::uint64_t{small_.size()} + main_.size(); }
 
   EntrySlab& slab_;
+  const Share small_share_;
+  const Share ghost_share_;
+  const std::uint32_t promote_;
   CountedList small_;
   CountedList main_;
   GhostQueue ghosts_;

@@ -42,6 +42,7 @@ struct alignas(64) Shard {
     std::uint32_t variants_max = 0;
     std::uint64_t max_object_bytes = 0;
     EvictionPolicy eviction = EvictionPolicy::kSieve;
+    EvictionSettings eviction_settings{};
     bool concurrent = true;
   };
   Shard(const Settings& settings, Admission first_admission)
@@ -49,7 +50,7 @@ struct alignas(64) Shard {
         number(settings.number),
         variants_max(settings.variants_max),
         max_object_bytes(settings.max_object_bytes),
-        table(settings.eviction),
+        table(settings.eviction, settings.eviction_settings),
         admission(std::move(first_admission)) {}
 
   mutable OptionalMutex mutex;

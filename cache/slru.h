@@ -3,6 +3,8 @@
 // of it gets another chance on probation.
 #pragma once
 
+#include <array>
+
 #include "cache/counted_list.h"
 #include "cache/eviction_order.h"
 
@@ -10,7 +12,11 @@ namespace encore::cache {
 
 class Slru {
  public:
-  explicit Slru(EntrySlab& slab) : slab_(slab) {}
+  static constexpr std::array kParameters = {
+      PolicyParameter::share("protected", 0.8, 0, 1, "protected segment, of all entries")};
+
+  explicit Slru(EntrySlab& slab, const EvictionSettings& settings = {})
+      : slab_(slab), protected_share_(settings.values.share(kParameters, "protected")) {}
 
   void insert(EntryRef ref, const Access& /*access*/) {
     slab_.hot(ref).policy_bits = 0;
@@ -23,7 +29,7 @@ class Slru {
     entry.policy_bits = 1;
     protected_.push_newest(slab_, ref);
     const std::uint64_t all = std::uint64_t{protected_.size()} + probation_.size();
-    if (std::uint64_t{protected_.size()} * kParts > all * kProtectedParts) {
+    if (protected_share_.exceeded_by(protected_.size(), all)) {
       const EntryRef falls = protected_.oldest();
       protected_.unlink(slab_, falls);
       slab_.hot(falls).policy_bits = 0;
@@ -40,9 +46,8 @@ class Slru {
   }
 
  private:
-  static constexpr std::uint64_t kParts = 5;
-  static constexpr std::uint64_t kProtectedParts = 4;
   EntrySlab& slab_;
+  const Share protected_share_;
   CountedList probation_;
   CountedList protected_;
 };

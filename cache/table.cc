@@ -23,7 +23,8 @@ bool needs_cold(const Stored& stored) {
 
 }  // namespace
 
-Table::Table(EvictionPolicy policy) : order_(std::make_unique<Eviction>(policy, slab_)) {}
+Table::Table(EvictionPolicy policy, const EvictionSettings& settings)
+    : order_(std::make_unique<Eviction>(policy, slab_, settings)) {}
 
 EntryRef Table::find(const filter::Hash128& key, std::uint64_t variant) const {
   EntryRef ref = index_.find(key);

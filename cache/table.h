@@ -18,7 +18,7 @@ namespace encore::cache {
 
 class Table {
  public:
-  explicit Table(EvictionPolicy policy);
+  explicit Table(EvictionPolicy policy, const EvictionSettings& settings = {});
 
   // The latest stored variant; kNoEntry if the key is absent.
   EntryRef find(const filter::Hash128& key) const { return index_.find(key); }

@@ -9,6 +9,8 @@
 // two.
 #pragma once
 
+#include <array>
+
 #include "cache/counted_list.h"
 #include "cache/eviction_order.h"
 #include "cache/frequency_sketch.h"
@@ -17,7 +19,16 @@ namespace encore::cache {
 
 class WTinyLfu {
  public:
-  explicit WTinyLfu(EntrySlab& slab) : slab_(slab) {}
+  static constexpr std::array kParameters = {
+      PolicyParameter::share("window", 0.01, 0, 0.99, "window, of all entries"),
+      PolicyParameter::share("protected", 0.8, 0, 1, "protected segment, of the main part"),
+      PolicyParameter::count("sample", 10, 1, 1000, "requests per entry until counts are halved")};
+
+  explicit WTinyLfu(EntrySlab& slab, const EvictionSettings& settings = {})
+      : slab_(slab),
+        window_share_(settings.values.share(kParameters, "window")),
+        protected_share_(settings.values.share(kParameters, "protected")),
+        sample_(settings.values.count(kParameters, "sample")) {}
 
   void insert(EntryRef ref, const Access& /*access*/) {
     HotEntry& entry = slab_.hot(ref);
@@ -41,7 +52,7 @@ class WTinyLfu {
     entry.policy_bits = kProtected;
     protected_.push_newest(slab_, ref);
     const std::uint64_t main = std::uint64_t{protected_.size()} + probation_.size();
-    if (std::uint64_t{protected_.size()} * kMainParts > main * kProtectedParts) {
+    if (protected_share_.exceeded_by(protected_.size(), main)) {
       move(protected_.oldest(), kProbation);
     }
   }
@@ -70,10 +81,6 @@ class WTinyLfu {
   static constexpr std::uint32_t kWindow = 0;
   static constexpr std::uint32_t kProbation = 1;
   static constexpr std::uint32_t kProtected = 2;
-  static constexpr std::uint64_t kWindowPart = 100;
-  static constexpr std::uint64_t kMainParts = 5;
-  static constexpr std::uint64_t kProtectedParts = 4;
-  static constexpr std::uint64_t kSampleAnEntry = 10;
 
   std::uint64_t total() const {
     return std::uint64_t{window_.size()} + probation_.size() + protected_.size();
@@ -94,7 +101,7 @@ class WTinyLfu {
       sketch_.resize(2 * sketch_.keys());  // the one width that blurs nothing
     }
     sketch_.increment(key);
-    if (++counted_ >= kSampleAnEntry * total()) {
+    if (++counted_ >= sample_ * total()) {
       age();
     }
   }
@@ -107,12 +114,15 @@ class WTinyLfu {
     }
   }
 
-  bool window_is_large() const { return window_.size() * kWindowPart > total(); }
+  bool window_is_large() const { return window_share_.exceeded_by(window_.size(), total()); }
   bool loses(EntryRef candidate, EntryRef main) const {
     return sketch_.frequency(slab_.hot(candidate).key) <= sketch_.frequency(slab_.hot(main).key);
   }
 
   EntrySlab& slab_;
+  const Share window_share_;
+  const Share protected_share_;
+  const std::uint64_t sample_;
   CountedList window_;
   CountedList probation_;
   CountedList protected_;

@@ -9,7 +9,8 @@
 
 namespace encore {
 
-// "a,b,c", given by the option. Errors: an empty part; the message shows text and option.
+// "a,b(c,d)", given by the option: commas between parentheses separate nothing. Errors: an empty
+// part; the message shows text and option.
 Result<std::vector<std::string>> parse_words(std::string_view option, std::string_view text);
 
 }  // namespace encore

@@ -28,6 +28,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
   all.push_back(make_replay_command());
   all.push_back(make_sweep_command());
   all.push_back(make_compare_command());
+  all.push_back(make_policies_command());
   all.push_back(make_tune_command());
   all.push_back(make_verify_command());
   all.push_back(make_drive_command());

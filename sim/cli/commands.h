@@ -24,6 +24,7 @@ std::unique_ptr<Command> make_convert_command();
 std::unique_ptr<Command> make_replay_command();
 std::unique_ptr<Command> make_sweep_command();
 std::unique_ptr<Command> make_compare_command();
+std::unique_ptr<Command> make_policies_command();
 std::unique_ptr<Command> make_tune_command();
 std::unique_ptr<Command> make_verify_command();
 std::unique_ptr<Command> make_drive_command();

@@ -8,6 +8,7 @@
 
 #include "base/cli/lists.h"
 #include "base/units.h"
+#include "cache/eviction_name.h"
 #include "cache/probation.h"
 #include "config/derive.h"
 
@@ -97,6 +98,19 @@ Result<std::vector<CacheSize>> parse_cache_sizes(const std::string& text) {
   return sizes;
 }
 
+Result<cache::NamedEviction> parse_policy(const std::string& text) {
+  auto named = cache::parse_eviction_name(text);
+  if (!named) {
+    return fail("--eviction: " + named.error().message);
+  }
+  return named;
+}
+
+void set_policy(const cache::NamedEviction& named, cache::KernelOptions& options) {
+  options.eviction = named.policy;
+  options.eviction_settings.values = named.values;
+}
+
 std::string admission_parameter(const cache::AdmissionOptions& options) {
   switch (options.policy) {
     case cache::AdmissionPolicy::kNthHit:
@@ -116,7 +130,9 @@ std::string admission_parameter(const cache::AdmissionOptions& options) {
 
 void KernelArguments::declare(Arguments& a) {
   a.text("--cache-size", sizes_, "cache sizes: 64MiB, or 10% of the trace's footprint; a list");
-  a.text("--eviction", evictions_, listed(cache::kEvictionNames));
+  a.text("--eviction", evictions_,
+         listed(cache::kEvictionNames) +
+             "; parameters in parentheses, as \"s3-fifo(small=0.2)\": encore-sim policies");
   a.text("--admission", admissions_,
          listed(cache::kMemoryAdmissionNames) +
              (offered_ == Admissions::kProbationToo
@@ -300,13 +316,13 @@ Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& argume
   }
   std::vector<PlannedKernel> all;
   for (const CacheSize& size : *sizes) {
-    for (const std::string& eviction_name : *evictions) {
-      const auto eviction = cache::parse_eviction(eviction_name);
+    for (const std::string& name : *evictions) {
+      const auto eviction = parse_policy(name);
       if (!eviction) {
         return std::unexpected(eviction.error());
       }
       for (const Admission& admission : *wanted) {
-        if (admission.on_probation && eviction_name != evictions->front()) {
+        if (admission.on_probation && name != evictions->front()) {
           continue;  // its memory and its disk have orders of their own
         }
         const auto options = options_of(admission);
@@ -330,7 +346,8 @@ Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& argume
   return all;
 }
 
-PlannedKernel KernelArguments::planned_with(const CacheSize& size, cache::EvictionPolicy eviction,
+PlannedKernel KernelArguments::planned_with(const CacheSize& size,
+                                            const cache::NamedEviction& eviction,
                                             const Admission& admission) const {
   PlannedKernel planned{
       .options = {},
@@ -346,7 +363,11 @@ PlannedKernel KernelArguments::planned_with(const CacheSize& size, cache::Evicti
   options.max_object_share = 1;
   options.shards = static_cast<std::uint32_t>(shards_);
   options.entry_overhead_bytes = static_cast<std::uint32_t>(overhead_);
-  options.eviction = admission.on_probation ? cache::EvictionPolicy::kFifo : eviction;
+  if (admission.on_probation) {
+    options.eviction = cache::EvictionPolicy::kFifo;
+  } else {
+    set_policy(eviction, options);
+  }
   options.identity_seed = identity_seed();
   options.concurrent = false;
   return planned;

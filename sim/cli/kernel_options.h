@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cache/options.h"
+#include "cache/eviction_name.h"
 #include "config/config.h"
 #include "filter/theory.h"
 #include "sim/cli/command.h"
@@ -39,6 +39,10 @@ struct PlannedKernel {
   // How the kernel's own probation is tuned: a write cost, or a rule.
   std::optional<ReplayProbation> tuning = {};
 };
+
+// "lru", "s3-fifo(small=0.2)": see cache/eviction_name.h.
+Result<cache::NamedEviction> parse_policy(const std::string& text);
+void set_policy(const cache::NamedEviction& named, cache::KernelOptions& options);
 
 // Returns an admission policy's parameter, other than a filter: "3 requests", "p = 0.5", "64KiB";
 // empty: none.
@@ -77,7 +81,7 @@ class KernelArguments {
   Result<std::vector<Admission>> probations(Probation kind, const Arguments& arguments,
                                             const std::vector<std::uint64_t>& capacities,
                                             const std::vector<double>& fprs) const;
-  PlannedKernel planned_with(const CacheSize& size, cache::EvictionPolicy eviction,
+  PlannedKernel planned_with(const CacheSize& size, const cache::NamedEviction& eviction,
                              const Admission& admission) const;
   Result<cache::AdmissionOptions> options_of(const Admission& admission) const;
 

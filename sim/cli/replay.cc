@@ -52,6 +52,7 @@ class ReplayCommand final : public Command {
   std::string example() const override {
     return "encore-sim replay trace.csv.zst --cache-size 64MiB,10% --eviction lru,sieve "
            "--admission always,second-hit --fpr 0.01,0.001\n  "
+           "encore-sim replay trace.csv.zst --eviction 'lru,s3-fifo(small=0.2,ghost=2)'\n  "
            "encore-sim replay trace.csv.zst --cache-size 16MiB --disk-size 240MiB --admission "
            "probation --window 0.5,1,samples --write-cost 0.1,0.3,1";
   }

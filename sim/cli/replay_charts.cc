@@ -22,12 +22,12 @@ void add(Chart& chart, const std::string& name, bool line, const Point& point) {
 
 std::string name_of(const FinishedRun& finished) {
   std::string name = admission_name(finished) + " " + admission_parameter(finished);
-  return std::string(to_string(finished.kernel.eviction)) + ", " + name;
+  return eviction_name(finished.kernel) + ", " + name;
 }
 
 std::string name_of(const cache::KernelOptions& options) {
-  std::string name = std::string(to_string(options.eviction)) + ", " +
-                     std::string(to_string(options.admission.policy));
+  std::string name =
+      eviction_name(options) + ", " + std::string(to_string(options.admission.policy));
   if (const std::string parameter = admission_parameter(options.admission); !parameter.empty()) {
     name += " " + parameter;
   }

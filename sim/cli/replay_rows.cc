@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/units.h"
+#include "cache/eviction_name.h"
 #include "sim/cli/kernel_options.h"
 #include "sim/replay/ratio.h"
 
@@ -127,7 +128,7 @@ Row replay_row(const ReplayedTrace& trace, const FinishedRun& finished,
   const bool sampled = trace.rate < 1;
   const auto whole = [&](std::uint64_t count) { return estimated_count(count, trace.rate); };
   Row row = {{"trace", trace.names},
-             {"eviction", std::string(to_string(finished.kernel.eviction))},
+             {"eviction", eviction_name(finished.kernel)},
              {"admission", admission_name(finished)},
              {"cache_bytes", finished.kernel.capacity_bytes},
              {"requests", c.requests},
@@ -167,7 +168,7 @@ Row curve_row(const ReplayedTrace& trace, const CurvePoint& point, const Planned
   const bool windowed = has_window(kernel.admission.policy);
   const std::string parameter = admission_parameter(kernel.admission);
   Row row = {{"trace", trace.names},
-             {"eviction", std::string(to_string(kernel.eviction))},
+             {"eviction", eviction_name(kernel)},
              {"admission", std::string(to_string(kernel.admission.policy))},
              {"admission_parameter", when(!parameter.empty(), parameter)},
              {"capacity", when(windowed, kernel.admission.filter.capacity * kernel.shards)},
@@ -258,7 +259,7 @@ Table interval_table(const std::vector<FinishedRun>& runs,
     for (const ReplayInterval& interval : runs[i].run->intervals()) {
       const ReplayCounts& c = interval.counts;
       table.rows.push_back({{"run", std::uint64_t{i}},
-                            {"eviction", std::string(to_string(planned[i].options.eviction))},
+                            {"eviction", eviction_name(planned[i].options)},
                             {"admission", admission_name(runs[i])},
                             {"admission_parameter", parameter_of(runs[i])},
                             {"capacity", window_of(planned[i].options)},
@@ -324,7 +325,7 @@ Table disk_table(const std::vector<FinishedRun>& runs) {
     }
     table.rows.push_back(
         {{"run", std::uint64_t{i}},
-         {"eviction", std::string(to_string(runs[i].kernel.eviction))},
+         {"eviction", eviction_name(runs[i].kernel)},
          {"admission", admission_name(runs[i])},
          {"admission_parameter", parameter_of(runs[i])},
          {"capacity", window_of(runs[i].kernel)},
@@ -367,7 +368,7 @@ Row replay_machine(const ReplayedTrace& trace, const std::vector<FinishedRun>& r
     rate_min = i == 0 ? rate : std::min(rate_min, rate);
     bytes_max = std::max(bytes_max, bytes);
     each.push_back({{"run", std::uint64_t{i}},
-                    {"eviction", std::string(to_string(runs[i].kernel.eviction))},
+                    {"eviction", eviction_name(runs[i].kernel)},
                     {"run_requests_per_cpu_second", rate},
                     {"bytes_per_resident_object", bytes}});
   }

@@ -52,7 +52,8 @@ class TuneCommand final : public Command {
     a.text("--cache-size", size_, "64MiB, or 10% of the trace's footprint");
     disk_.declare(a);
     a.text("--object-size", object_size_text_, kObjectSizeHelp);
-    a.text("--eviction", eviction_, "eviction policy of the cache");
+    a.text("--eviction", eviction_,
+           "eviction policy of the cache, with parameters in parentheses: encore-sim policies");
     a.text("--layout", layout_, "classic, partitioned, blocked, split");
     a.text("--warmup", warmup_text_, "share of the requests to exclude from the counts, as 20%");
     costs_.declare(a);
@@ -98,7 +99,7 @@ class TuneCommand final : public Command {
  private:
   Result<void> read_options() {
     const auto sizes = parse_cache_sizes(size_);
-    const auto eviction = cache::parse_eviction(eviction_);
+    const auto eviction = parse_policy(eviction_);
     const auto layout = filter::parse_layout(layout_);
     if (!sizes || !eviction || !layout) {
       return std::unexpected(!sizes      ? sizes.error()
@@ -116,7 +117,7 @@ class TuneCommand final : public Command {
     if (sizes->size() != 1) {
       return fail("--cache-size \"" + size_ + "\", accepted: one size");
     }
-    if (*eviction == cache::EvictionPolicy::kBelady) {
+    if (eviction->policy == cache::EvictionPolicy::kBelady) {
       return fail("--eviction belady knows the future, accepted: a value of cache.eviction");
     }
     cache_size_ = sizes->front();
@@ -179,7 +180,7 @@ class TuneCommand final : public Command {
     kernel.max_object_share = 1;
     kernel.shards = 1;
     kernel.entry_overhead_bytes = 0;
-    kernel.eviction = policy_;
+    set_policy(policy_, kernel);
     kernel.identity_seed = {seed_, seed_};
     kernel.admission.policy = one.policy;
     config::Config config;
@@ -526,7 +527,7 @@ class TuneCommand final : public Command {
   Costs costs_;
   DiskArguments disk_{config::Cache{}.disk_reinsert / 100.0};
   CacheSize cache_size_;
-  cache::EvictionPolicy policy_ = cache::EvictionPolicy::kSieve;
+  cache::NamedEviction policy_;
   filter::Layout filter_layout_ = filter::Layout::kSplit;
 };
 

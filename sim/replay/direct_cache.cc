@@ -24,7 +24,7 @@ class Direct final : public DirectCache {
         capacity_(options.kernel.capacity_bytes),
         object_max_(cache::effective_max_object(cache::reload_options(options.kernel))),
         overhead_(options.kernel.entry_overhead_bytes),
-        order_(slab_) {}
+        order_(cache::make_order<Order>(slab_, options.kernel.eviction_settings)) {}
 
   void feed(std::span<const ReplayRequest> requests, const Counted& counted) override {
     for (std::size_t i = 0; i < requests.size(); ++i) {

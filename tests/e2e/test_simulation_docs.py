@@ -36,8 +36,8 @@ VARIES = re.compile(r"encore-sim (drive|verify)\b")
 
 
 # The order in which the examples of --help are run: what one needs, another has made.
-HELP_ORDER = ("generate", "blocks", "theory", "stats", "convert", "replay", "sweep", "compare", "tune",
-              "drive", "verify")
+HELP_ORDER = ("generate", "blocks", "theory", "stats", "convert", "replay", "policies", "sweep", "compare",
+              "tune", "drive", "verify")
 
 
 def files_of(document):
