@@ -12,11 +12,13 @@ class CountedList {
   EntryRef newest() const { return list_.newest(); }
   EntryRef oldest() const { return list_.oldest(); }
   std::uint32_t size() const { return size_; }
-  void push_newest(EntrySlab& slab, EntryRef ref) {
+  template <typename Slab>
+  void push_newest(Slab& slab, EntryRef ref) {
     list_.push_newest(slab, ref);
     ++size_;
   }
-  void unlink(EntrySlab& slab, EntryRef ref) {
+  template <typename Slab>
+  void unlink(Slab& slab, EntryRef ref) {
     list_.unlink(slab, ref);
     --size_;
   }

@@ -1,6 +1,6 @@
 // EntryHeap: entries in the order of a priority that may change, the lowest first; among equals the
-// one that got its priority first. A heap; an entry's place in it is in its `newer`. 24 bytes an
-// entry. Thread-compatible.
+// one that got its priority first, or last (LatestFirstHeap). A heap; an entry's place in it is in
+// its `newer`. 24 bytes an entry. Thread-compatible.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace encore::cache {
 
-class EntryHeap {
+template <bool kLatestFirst>
+class BasicEntryHeap {
  public:
   struct Node {
     double priority;
@@ -49,7 +50,9 @@ class EntryHeap {
   static constexpr std::size_t kChildren = 4;
 
   static bool before(const Node& a, const Node& b) {
-    return a.priority != b.priority ? a.priority < b.priority : a.number < b.number;
+    return a.priority != b.priority ? a.priority < b.priority
+           : kLatestFirst           ? a.number > b.number
+                                    : a.number < b.number;
   }
   void put(EntrySlab& slab, std::size_t i, const Node& node) {
     nodes_[i] = node;
@@ -97,5 +100,7 @@ class EntryHeap {
   ChunkedVector<Node> nodes_;
   std::uint64_t next_ = 0;
 };
+using EntryHeap = BasicEntryHeap<false>;
+using LatestFirstHeap = BasicEntryHeap<true>;
 
 }  // namespace encore::cache

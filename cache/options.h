@@ -20,24 +20,27 @@ namespace encore::cache {
 // The papers are named at the head of each policy. belady knows the future by the hints it is
 // given, so only a simulation can run it; it is the last one.
 //  enumerator  name         class
-#define ENCORE_EVICTION_POLICIES(X)        \
-  X(kSieve, "sieve", Sieve)                \
-  X(kLru, "lru", Lru)                      \
-  X(kFifo, "fifo", Fifo)                   \
-  X(kS3Fifo, "s3-fifo", S3Fifo)            \
-  X(kSlru, "slru", Slru)                   \
-  X(kTwoQ, "2q", TwoQ)                     \
-  X(kArc, "arc", Arc)                      \
-  X(kLfu, "lfu", Lfu)                      \
-  X(kGdsf, "gdsf", Gdsf)                   \
-  X(kWTinyLfu, "w-tinylfu", WTinyLfu)      \
-  X(kLhd, "lhd", Lhd)                      \
-  X(kRandom, "random", RandomOrder)        \
-  X(kClock, "clock", Clock)                \
-  X(kLruTwo, "lru-2", LruTwo)              \
-  X(kLfuda, "lfuda", Lfuda)                \
-  X(kHyperbolic, "hyperbolic", Hyperbolic) \
-  X(kLirs, "lirs", Lirs)                   \
+#define ENCORE_EVICTION_POLICIES(X)                            \
+  X(kSieve, "sieve", Sieve)                                    \
+  X(kLru, "lru", Lru)                                          \
+  X(kFifo, "fifo", Fifo)                                       \
+  X(kS3Fifo, "s3-fifo", S3Fifo)                                \
+  X(kSlru, "slru", Slru)                                       \
+  X(kTwoQ, "2q", TwoQ)                                         \
+  X(kArc, "arc", Arc)                                          \
+  X(kLfu, "lfu", Lfu)                                          \
+  X(kGdsf, "gdsf", Gdsf)                                       \
+  X(kWTinyLfu, "w-tinylfu", WTinyLfu)                          \
+  X(kLhd, "lhd", Lhd)                                          \
+  X(kRandom, "random", RandomOrder)                            \
+  X(kClock, "clock", Clock)                                    \
+  X(kLruTwo, "lru-2", LruTwo)                                  \
+  X(kLfuda, "lfuda", Lfuda)                                    \
+  X(kHyperbolic, "hyperbolic", Hyperbolic)                     \
+  X(kLirs, "lirs", Lirs)                                       \
+  X(kLecar, "lecar", Lecar)                                    \
+  X(kCacheus, "cacheus", Cacheus)                              \
+  X(kAdaptiveWTinyLfu, "w-tinylfu-adaptive", AdaptiveWTinyLfu) \
   X(kBelady, "belady", Belady)
 
 // A policy's memory of requests.
@@ -75,9 +78,9 @@ inline constexpr std::array kAdmissionNames = {ENCORE_ADMISSION_POLICIES(ENCORE_
 #undef ENCORE_NAME
 inline constexpr std::size_t kEvictionPolicyCount = kEvictionNames.size();
 inline constexpr std::size_t kAdmissionPolicyCount = kAdmissionNames.size();
-// Those that need no future: all but belady.
-inline constexpr std::span<const std::string_view> kOnlineEvictionNames =
-    std::span(kEvictionNames).first<static_cast<std::size_t>(EvictionPolicy::kBelady)>();
+// Those that a proxy offers for its shadow policies: they need neither the future nor a library.
+inline constexpr std::span<const std::string_view> kShadowEvictionNames =
+    std::span(kEvictionNames).first<static_cast<std::size_t>(EvictionPolicy::kLecar)>();
 // Those that a proxy offers: the others are there to be compared with.
 inline constexpr std::span<const std::string_view> kProxyEvictionNames =
     std::span(kEvictionNames).first<static_cast<std::size_t>(EvictionPolicy::kRandom)>();

@@ -56,7 +56,7 @@ Result<ShadowPolicy> parse_shadow_policy(std::string_view text) {
   std::string_view rest = text;
   if (const std::size_t plus = text.find('+'); plus != std::string_view::npos) {
     const std::string_view name = text.substr(plus + 1);
-    if (std::ranges::find(cache::kOnlineEvictionNames, name) == cache::kOnlineEvictionNames.end()) {
+    if (std::ranges::find(cache::kShadowEvictionNames, name) == cache::kShadowEvictionNames.end()) {
       return fail("has an unknown eviction policy \"" + std::string(name) + "\"");
     }
     policy.eviction = *cache::parse_eviction(name);

@@ -519,7 +519,8 @@ TEST_CASE("Impossible options are refused with a reason", "[cache]") {
   CHECK(parse_admission("exact-second-hit").value() == AdmissionPolicy::kExactSecondHit);
   CHECK(parse_eviction("mru").error().message ==
         "unknown eviction policy \"mru\", accepted: sieve lru fifo s3-fifo slru 2q arc lfu "
-        "gdsf w-tinylfu lhd random clock lru-2 lfuda hyperbolic lirs belady");
+        "gdsf w-tinylfu lhd random clock lru-2 lfuda hyperbolic lirs lecar cacheus "
+        "w-tinylfu-adaptive belady");
 }
 
 }  // namespace encore::cache::test

@@ -268,7 +268,7 @@ std::unique_ptr<NaiveCache> make_naive_compared(EvictionPolicy policy, std::uint
     case EvictionPolicy::kLirs:
       return std::make_unique<NaiveLirs>(capacity);
     default:
-      return nullptr;
+      return make_naive_learning(policy, capacity);
   }
 }
 

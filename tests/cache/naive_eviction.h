@@ -64,5 +64,7 @@ class NaiveCache {
 std::unique_ptr<NaiveCache> make_naive(EvictionPolicy policy, std::uint64_t capacity);
 // The same for those that the proxy does not offer; null: it is another.
 std::unique_ptr<NaiveCache> make_naive_compared(EvictionPolicy policy, std::uint64_t capacity);
+// And for those of them that learn.
+std::unique_ptr<NaiveCache> make_naive_learning(EvictionPolicy policy, std::uint64_t capacity);
 
 }  // namespace encore::cache::test

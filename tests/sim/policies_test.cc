@@ -30,11 +30,12 @@ std::string replay_of(const std::string& eviction, const std::string& trace) {
 TEST_CASE("A policy is replayed with parameters, and the report names them", "[sim]") {
   const Directory directory;
   const std::string trace = trace_in(directory);
-  const Ran ran = run(replay_of("s3-fifo(ghost=2,small=50%),s3-fifo,lhd(sample=8)", trace));
+  const Ran ran =
+      run(replay_of("s3-fifo(ghost=2,small=50%),s3-fifo,lecar(learning-rate=1)", trace));
   CHECK(ran.err.empty());
   REQUIRE(ran.exit_code == 0);
   CHECK(ran.out.find("s3-fifo(small=0.5,ghost=2)") != std::string::npos);
-  CHECK(ran.out.find("lhd(sample=8)") != std::string::npos);
+  CHECK(ran.out.find("lecar(learning-rate=1)") != std::string::npos);
   CHECK(run(replay_of("slru(protected=0.8)", trace)).out.find("slru(protected=0.8)") !=
         std::string::npos);
   // Only the values differ from what the defaults give.

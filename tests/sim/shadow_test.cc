@@ -96,7 +96,7 @@ TEST_CASE("A shadow comes to what a replay of the same sample comes to, whatever
   const Trace trace = made_trace(30'000);
   const double rate = GENERATE(1.0, 0.25);
   for (std::size_t a = 0; a < cache::kAdmissionPolicyCount; ++a) {
-    for (std::size_t e = 0; e < cache::kOnlineEvictionNames.size(); ++e) {
+    for (std::size_t e = 0; e < cache::kShadowEvictionNames.size(); ++e) {
       const auto admission = static_cast<cache::AdmissionPolicy>(a);
       const auto eviction = static_cast<cache::EvictionPolicy>(e);
       CAPTURE(rate, to_string(admission), to_string(eviction));
