@@ -18,6 +18,7 @@
 #include "cache/lfu.h"
 #include "cache/lhd.h"
 #include "cache/lirs.h"
+#include "cache/lrb.h"
 #include "cache/lru.h"
 #include "cache/lru_k.h"
 #include "cache/options.h"

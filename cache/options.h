@@ -41,6 +41,7 @@ namespace encore::cache {
   X(kLecar, "lecar", Lecar)                                    \
   X(kCacheus, "cacheus", Cacheus)                              \
   X(kAdaptiveWTinyLfu, "w-tinylfu-adaptive", AdaptiveWTinyLfu) \
+  X(kLrb, "lrb", Lrb)                                          \
   X(kBelady, "belady", Belady)
 
 // A policy's memory of requests.

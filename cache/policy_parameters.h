@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "cache/regressor.h"
 
 namespace encore::cache {
 
@@ -97,6 +98,7 @@ class PolicyValues {
 // Settings of an eviction policy. A value.
 struct EvictionSettings {
   PolicyValues values;
+  RegressorFactory make_regressor = nullptr;
   friend bool operator==(const EvictionSettings&, const EvictionSettings&) = default;
 };
 

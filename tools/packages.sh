@@ -4,7 +4,7 @@ build_packages=(
   g++ cmake ninja-build pkg-config
   libevent-dev libc-ares-dev libssl-dev libcrypt-dev libspdlog-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
   libxxhash-dev libboost1.81-dev libcurl4-openssl-dev zlib1g-dev libzstd-dev libbrotli-dev liblzma-dev
-  libnghttp2-dev libre2-dev libjs-chart.js
+  libnghttp2-dev libre2-dev libjs-chart.js libxgboost-dev
 )
 test_packages=(
   catch2 nginx-light curl wget git python3 chromium apt-utils dpkg-dev openssl strace gnuplot-nox

@@ -93,6 +93,7 @@ THIRD_PARTY = [
     (r"nghttp2/", ["proxy/h2", "tests"]),
     (r"brotli/", ["proxy/coding", "tests"]),
     (r"lzma\.h", ["sim", "tests"]),
+    (r"xgboost/", ["sim/learn"]),
     (r"catch2/", ["tests"]),
     (r"benchmark/", ["tests/bench"]),
 ]

@@ -11,6 +11,7 @@
 #include "cache/eviction_name.h"
 #include "cache/probation.h"
 #include "config/derive.h"
+#include "sim/learn/xgboost.h"
 
 namespace encore::sim {
 namespace {
@@ -103,12 +104,20 @@ Result<cache::NamedEviction> parse_policy(const std::string& text) {
   if (!named) {
     return fail("--eviction: " + named.error().message);
   }
+  if (named->policy == cache::EvictionPolicy::kLrb) {
+    if (auto learns = load_xgboost(); !learns) {
+      return fail("--eviction lrb: " + learns.error().message);
+    }
+  }
   return named;
 }
 
 void set_policy(const cache::NamedEviction& named, cache::KernelOptions& options) {
   options.eviction = named.policy;
   options.eviction_settings.values = named.values;
+  if (named.policy == cache::EvictionPolicy::kLrb) {
+    options.eviction_settings.make_regressor = load_xgboost().value_or(nullptr);
+  }
 }
 
 std::string admission_parameter(const cache::AdmissionOptions& options) {

@@ -40,7 +40,8 @@ struct PlannedKernel {
   std::optional<ReplayProbation> tuning = {};
 };
 
-// "lru", "s3-fifo(small=0.2)": see cache/eviction_name.h.
+// "lru", "s3-fifo(small=0.2)": see cache/eviction_name.h. Errors: those, and a policy whose library
+// is missing.
 Result<cache::NamedEviction> parse_policy(const std::string& text);
 void set_policy(const cache::NamedEviction& named, cache::KernelOptions& options);
 

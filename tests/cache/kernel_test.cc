@@ -520,7 +520,7 @@ TEST_CASE("Impossible options are refused with a reason", "[cache]") {
   CHECK(parse_eviction("mru").error().message ==
         "unknown eviction policy \"mru\", accepted: sieve lru fifo s3-fifo slru 2q arc lfu "
         "gdsf w-tinylfu lhd random clock lru-2 lfuda hyperbolic lirs lecar cacheus "
-        "w-tinylfu-adaptive belady");
+        "w-tinylfu-adaptive lrb belady");
 }
 
 }  // namespace encore::cache::test

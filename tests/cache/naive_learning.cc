@@ -411,6 +411,8 @@ std::unique_ptr<NaiveCache> make_naive_learning(EvictionPolicy policy, std::uint
       return std::make_unique<NaiveCacheus>(capacity);
     case EvictionPolicy::kAdaptiveWTinyLfu:
       return std::make_unique<NaiveAdaptiveWTinyLfu>(capacity);
+    case EvictionPolicy::kLrb:  // without a regressor
+      return make_naive(EvictionPolicy::kLru, capacity);
     default:
       return nullptr;
   }
