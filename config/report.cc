@@ -253,6 +253,58 @@ void report_window(const Config& config, std::uint64_t capacity, Report& report)
   }
 }
 
+// The smallest filter with the plan's window for a worst rate.
+filter::Sizing sized_for(const FilterPlan& plan, const Admission& admission, double fpr) {
+  const filter::Sizing shard =
+      filter::size_ring({.layout = admission.layout,
+                         .capacity = static_cast<double>(plan.shard.capacity),
+                         .fpr_worst = fpr,
+                         .generations = 2,
+                         .hashes = 0,
+                         .refresh = admission.refresh});
+  filter::Sizing all = shard;
+  all.bits *= plan.shards;
+  return all;
+}
+
+// A size that the configuration states follows no rate: one far from 1 % is reported, with the size
+// to take, and so is a number of hashes that doubles the lowest rate or the bits.
+void report_size(const Config& config, const FilterPlan& plan, Report& report) {
+  constexpr double kHighFpr = 0.25;
+  constexpr double kTimes = 8;
+  constexpr double kFarFromBest = 2;
+  const Admission& admission = config.admission;
+  const double usual_fpr = Admission{}.fpr;
+  const auto recommended = [&](const filter::Sizing& sizing) {
+    return " Recommended: admission.bits of " + std::to_string(sizing.bits) +
+           " and admission.hashes of " + std::to_string(sizing.hashes) + ".";
+  };
+  const std::string keys = " for a window of " + std::to_string(plan.capacity) + " insertions";
+  if (admission.bits != 0) {
+    const filter::Sizing usual = sized_for(plan, admission, usual_fpr);
+    const double times = static_cast<double>(plan.bits) / static_cast<double>(usual.bits);
+    if (usual.reached && plan.fpr.high > kHighFpr) {
+      report.note("admission.bits of " + std::to_string(plan.bits) + " are few" + keys +
+                  ": up to " + percent(plan.fpr.high) + " of all first requests are admitted." +
+                  recommended(usual));
+    } else if (usual.reached && times >= kTimes) {
+      report.note("admission.bits of " + std::to_string(plan.bits) + " are " +
+                  plain_number(times, 3) + " times what a rate of " + percent(usual_fpr) +
+                  " takes" + keys + "." + recommended(usual));
+    }
+  }
+  const bool lines =
+      admission.layout == filter::Layout::kBlocked || admission.layout == filter::Layout::kSplit;
+  if (admission.hashes == 0 || lines || plan.fpr.high <= 0 || plan.fpr.high >= 1) return;
+  const filter::Sizing same = sized_for(plan, admission, plan.fpr.high);
+  if (same.reached && same.hashes <= kConfiguredHashesMax &&
+      static_cast<double>(plan.bits) >= kFarFromBest * static_cast<double>(same.bits)) {
+    report.note("admission.hashes of " + std::to_string(plan.shard.hashes) + " take " +
+                std::to_string(plan.bits) + " bits for a rate of " + percent(plan.fpr.high) + keys +
+                ", the best number " + std::to_string(same.bits) + "." + recommended(same));
+  }
+}
+
 void report_filter(const Config& config, const FilterPlan& plan, Report& report) {
   const auto& shard = plan.shard;
   const double bits = static_cast<double>(plan.bits);
@@ -275,6 +327,7 @@ void report_filter(const Config& config, const FilterPlan& plan, Report& report)
         "the secret seed protects against collisions crafted offline, but not cryptographically; "
         "admission.hash = \"siphash\" does.");
   }
+  report_size(config, plan, report);
 }
 
 void report_threshold(const Config& config, Report& report) {

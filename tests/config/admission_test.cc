@@ -154,6 +154,35 @@ TEST_CASE("The report shows what follows from the config", "[config][report]") {
   }
 }
 
+TEST_CASE("A stated size far from that for the window is reported with the size to take",
+          "[config][admission][report]") {
+  const auto report = [](const std::string& bits, const std::string& hashes,
+                         const std::string& capacity) {
+    return check_report(
+        with({"admission.layout=classic", "admission.bits=" + bits, "admission.hashes=" + hashes,
+              "admission.capacity=" + capacity, "cache.shards=1"}),
+        1);
+  };
+  CHECK_THAT(report("800000", "7", "80000"), !Contains("Recommended: admission.bits"));
+  // Two bits a key.
+  CHECK_THAT(report("800000", "7", "400000"),
+             Contains("note: admission.bits of 800000 are few for a window of 400000 insertions: "
+                      "up to ") &&
+                 Contains(" of all first requests are admitted. Recommended: admission.bits of "
+                          "4411839 and admission.hashes of 8.\n"));
+  CHECK_THAT(report("8000000", "7", "10000"),
+             Contains("note: admission.bits of 8000000 are 72.5 times what a rate of 1 % takes for "
+                      "a window of 10000 insertions. Recommended: admission.bits of 110297 and "
+                      "admission.hashes of 8.\n"));
+  CHECK_THAT(report("100000", "1", "10000"),
+             Contains("note: admission.hashes of 1 take 100000 bits for a rate of ") &&
+                 Contains(" for a window of 10000 insertions, the best number 4"));
+  // The advised size gets no advice, and a saturated filter is reported as well.
+  CHECK_THAT(report("4411839", "8", "400000"), !Contains("Recommended: admission.bits"));
+  CHECK_THAT(report("512", "64", "1000000"), Contains("are few"));
+  CHECK_THAT(check_report(with({}), 1), !Contains("Recommended: admission.bits"));
+}
+
 TEST_CASE("The report shows a seed by its fingerprint only", "[config][report]") {
   const std::string seed = "00112233445566778899aabbccddeeff";
   const std::string report =
