@@ -148,6 +148,7 @@ class Program(Case):
     def test_a_full_disk_is_exit_2(self):
         commands = ["--help", "--version", "test f", "test -v f", "test -c f", "info f",
                     "info --json f", "sizing --bits 1000 --fpr 0.1", "convert f --to raw -o -",
+                    "join f f", "join f f -o -", "hashes --keys 10 --filters 2 --rounds 1",
                     "build --bits 100000 -o -", "union f f -o -"]
         with open("/dev/full", "wb") as full:
             for command in commands:

@@ -10,7 +10,7 @@ COMMANDS = [
     "--help", "--version", "theory --help",
     "blocks --events 100 --no-timing", "blocks --trace --hashes 2 --events 1000000000",
     "theory fill", "theory size", "theory capacity", "theory pair", "theory ring", "theory table",
-    "theory layouts", "theory fill --json",
+    "theory layouts", "theory codes --filters 2", "theory fill --json",
     "generate zipf --requests 10 -o -", "generate zipf --requests 1000000 -o -",
     "generate akamai --requests 1000 --csv -o -",
     "stats trace.csv", "replay trace.csv --cache-size 1KiB", "replay trace.csv --json",
