@@ -72,29 +72,40 @@ Point point_of(const Row& line) {
   return {.x = number_of(line, "object_hit_ratio"), .y = written_of(line)};
 }
 
-// A plot for each trace: the front as a line, in the order of hits, and a series for the others of
-// each eviction.
+// Hits against bytes written: from the most hits on, the points with fewer writes than all before.
+std::vector<Point> line_of(std::vector<Point> points) {
+  std::ranges::stable_sort(
+      points, [](const Point& a, const Point& b) { return a.x != b.x ? a.x > b.x : a.y < b.y; });
+  std::vector<Point> line;
+  for (const Point& point : points) {
+    if (line.empty() || point.y < line.back().y) line.push_back(point);
+  }
+  return line;
+}
+
+// A plot for each trace.
 void append_fronts(std::vector<Chart>& charts, const std::vector<Row>& lines,
                    const std::vector<bool>& on_front) {
   std::map<std::string, Chart> plots;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string trace = text_of(lines[i], "trace");
     Chart& chart = plots[trace];
-    chart.title = "Pareto front, " + trace;
-    chart.x_label = "object hit ratio";
-    chart.y_label = "bytes written";
-    const Row& result = std::get<Row>(*find(lines[i], "result"));
-    const Value* const eviction = find(result, "eviction");
-    const auto* const text = eviction == nullptr ? nullptr : std::get_if<std::string>(eviction);
-    const std::string name = on_front[i] ? "on the front" : text == nullptr ? "others" : *text;
-    auto at = std::ranges::find(chart.series, name, &Series::name);
-    if (at == chart.series.end()) {
-      chart.series.push_back({.name = name, .line = false, .points = {}});
-      at = chart.series.end() - 1;
+    if (chart.series.empty()) {
+      chart = {.title = "Pareto front, " + trace,
+               .x_label = "object hit ratio",
+               .y_label = "bytes written",
+               .series = {{.name = "front of hits and bytes written", .points = {}},
+                          {.name = "on the front of all four goals", .line = false, .points = {}},
+                          {.name = "other runs", .line = false, .points = {}}}};
     }
-    at->points.push_back(point_of(lines[i]));
+    const Point point = point_of(lines[i]);
+    chart.series[0].points.push_back(point);
+    chart.series[on_front[i] ? 1 : 2].points.push_back(point);
   }
-  for (auto& [trace, chart] : plots) charts.push_back(std::move(chart));
+  for (auto& [trace, chart] : plots) {
+    chart.series[0].points = line_of(std::move(chart.series[0].points));
+    charts.push_back(std::move(chart));
+  }
 }
 
 struct BySeed {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 namespace encore::sim {
@@ -207,15 +208,42 @@ struct Settings {
   std::unordered_map<std::string, std::size_t> places;
 };
 
-Settings settings_of(const std::vector<Row>& rows) {
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+Settings settings_of(const std::vector<Row>& rows, const Options& without) {
   Settings settings;
   for (const Row& row : rows) {
-    const std::string key = text_of(row, "trace") + "\n" + setting_of(row);
+    const std::string key = text_of(row, "trace") + "\n" + setting_of(row, without);
     const auto [at, is_new] = settings.places.emplace(key, settings.all.size());
     if (is_new) settings.all.emplace_back(key, std::map<std::string, const Row*>());
     settings.all[at->second].second.emplace(seed_of(row), &row);
   }
   return settings;
+}
+
+// All values of each option.
+std::map<std::string, std::set<std::string>> values_of(const std::vector<Row>& rows) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const Row& row : rows) {
+    const Row* const options = inner(row, "options");
+    if (options == nullptr) continue;
+    for (const Field& option : *options) values[option.key].insert(text_of_value(option.value));
+  }
+  return values;
+}
+
+// Options that only one of the two has, with one value: the window of a filter, where the other one
+// has no filter. They belong to what is compared.
+Options of_one_side(const std::vector<Row>& first, const std::vector<Row>& second) {
+  const auto a = values_of(first);
+  const auto b = values_of(second);
+  Options lone;
+  for (const auto& [here, there] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    for (const auto& [name, values] : *here) {
+      if (values.size() == 1 && !there->contains(name)) lone.emplace_back(name, *values.begin());
+    }
+  }
+  return lone;
 }
 
 Row without_options(const Row& line, const Selection& selection) {
@@ -329,8 +357,9 @@ Result<std::vector<Row>> selected(const Selection& selection, std::vector<Row> r
 }
 
 Result<Comparison> compare(const std::vector<Row>& first, const std::vector<Row>& second) {
-  const Settings a = settings_of(first);
-  const Settings b = settings_of(second);
+  const Options lone = of_one_side(first, second);
+  const Settings a = settings_of(first, lone);
+  const Settings b = settings_of(second, lone);
   Comparison comparison;
   std::vector<double> differences;
   for (const auto& [key, rows] : a.all) {

@@ -360,6 +360,21 @@ TEST_CASE("a comparison's interval is that of parts, of seeds, or none", "[sweep
   CHECK(exact.hits.value == Approx(-0.1));
 }
 
+TEST_CASE("a filter's own options do not keep it from being compared", "[sweep]") {
+  const Directory directory;
+  directory.write("t.csv", csv_trace());
+  const std::string sweep =
+      directory.write("s.toml",
+                      "traces = [\"t.csv\"]\n[sweep]\nadmission = [\"always\", \"second-hit\"]\n"
+                      "capacity = 100\ncache-size = [\"10%\", \"30%\"]\n");
+  REQUIRE(run({"sweep", sweep}).exit_code == 0);
+  const std::string results = directory.at("s.results/results.jsonl");
+  const Ran ran = run({"compare", results + ":admission=always", results + ":admission=second-hit",
+                       "--json", "--no-timing"});
+  REQUIRE(ran.exit_code == 0);
+  CHECK(nlohmann::json::parse(ran.out)["rows"].size() == 2);
+}
+
 TEST_CASE("compare says where B has fewer hits", "[sweep]") {
   const Directory directory;
   directory.write("t.csv", csv_trace());
