@@ -10,6 +10,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/disk_options.h"
 #include "sim/cli/kernel_options.h"
+#include "sim/cli/latency_options.h"
 #include "sim/cli/probation_options.h"
 #include "sim/cli/probation_rows.h"
 #include "sim/cli/replay_charts.h"
@@ -66,6 +67,7 @@ class ReplayCommand final : public Command {
              "charge objects as the proxy's memory does, with N bytes of key, record and head (0: "
              "their size only)",
              {.max = cache::kSlotBytesMax});
+    latency_.declare(a);
     a.text("--warmup", warmup_text_, "requests to exclude from the counts: a number, or 10%");
     a.number("--interval", interval_, "report a time series with N requests per point (0: none)");
     a.number("--parts", parts_,
@@ -204,6 +206,9 @@ class ReplayCommand final : public Command {
         return fail("--mrc chooses the cache sizes: remove --cache-size");
       }
       kernel_.set_cache_sizes(curve_sizes(curve_points_));
+    }
+    if (auto latency = latency_.read(); !latency) {
+      return latency;
     }
     const auto warmup = parse_warmup(warmup_text_);
     const auto object_size = parse_object_size(object_size_text_);
@@ -369,6 +374,9 @@ class ReplayCommand final : public Command {
     const auto shown = drop_unbegun(
         runs, planned, [](const FinishedRun& finished) { return finished.counts.requests; });
     report.tables.push_back(replay_table(replayed, runs, shown));
+    if (latency_.any()) {
+      latency_.append(report.tables.back(), runs);
+    }
     if (parts_ != 0) {
       append_parts(report.tables.back(), runs, parts_);
     }
@@ -409,6 +417,7 @@ class ReplayCommand final : public Command {
                            {"mrc", curve_points_},
                            {"parts", parts_},
                            {"bounds", bounds_text_}});
+    latency_.append_parameters(all);
     disk_.append_parameters(all);
     if (disk_.any()) {
       probation_.append_parameters(all);
@@ -427,6 +436,7 @@ class ReplayCommand final : public Command {
   std::uint64_t curve_points_ = 0;
   std::string bounds_text_;
   BoundsWanted bounds_;
+  LatencyArguments latency_;
   std::string warmup_text_ = "0";
   Warmup warmup_;
   std::uint64_t interval_ = 0;

@@ -406,4 +406,33 @@ TEST_CASE("Streamed or held, on one thread or two, a replay says the same", "[si
   std::filesystem::remove(path);
 }
 
+TEST_CASE("The mean latency is that of the misses, of their bytes and of the disk",
+          "[sim][replay]") {
+  const Directory directory;
+  std::string text = "key,size\n";
+  for (int i = 0; i < 3000; ++i) text += "k" + std::to_string(i * i % 97) + ",1000\n";
+  const std::string trace = directory.write("t.csv", text);
+  const auto row_of = [&](const std::string& options) {
+    const Ran ran =
+        run("replay " + trace + " --cache-size 20KiB --admission always --json" + options);
+    REQUIRE(ran.exit_code == 0);
+    return nlohmann::json::parse(ran.out)["rows"][0];
+  };
+  const auto plain = row_of("");
+  CHECK_FALSE(plain.contains("mean_latency_ms"));
+  const double requests = plain["requests"];
+  const double misses = requests - plain["hits"].get<double>();
+  CHECK(row_of(" --miss-latency 50ms")["mean_latency_ms"].get<double>() ==
+        Approx(50 * misses / requests));
+  CHECK(row_of(" --bandwidth 1000000")["mean_latency_ms"].get<double>() ==
+        Approx(plain["bytes_from_origin"].get<double>() / 1000 / requests));
+  const auto disk = row_of(" --disk-size 64MiB --disk-segment 1MiB --disk-latency 2ms");
+  const Ran ran = run("replay " + trace + " --cache-size 20KiB --admission always --json" +
+                      " --disk-size 64MiB --disk-segment 1MiB");
+  const double disk_hits = nlohmann::json::parse(ran.out)["disk"][0]["disk_hits"];
+  CHECK(disk_hits > 0);
+  CHECK(disk["mean_latency_ms"].get<double>() == Approx(2 * disk_hits / requests));
+  check_refused(run("replay " + trace + " --miss-latency 5"), "--miss-latency");
+}
+
 }  // namespace encore::sim
