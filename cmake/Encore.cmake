@@ -68,6 +68,17 @@ endif()
 add_library(encore_precompiled STATIC ${CMAKE_CURRENT_LIST_DIR}/precompiled/standard.cc)
 target_link_libraries(encore_precompiled PUBLIC encore_options)
 target_precompile_headers(encore_precompiled PRIVATE ${CMAKE_CURRENT_LIST_DIR}/precompiled/standard.h)
+# The same for libraries that a shared object may be linked from: the Python module, a program of others.
+add_library(encore_precompiled_shared STATIC ${CMAKE_CURRENT_LIST_DIR}/precompiled/standard.cc)
+target_link_libraries(encore_precompiled_shared PUBLIC encore_options)
+target_precompile_headers(encore_precompiled_shared PRIVATE ${CMAKE_CURRENT_LIST_DIR}/precompiled/standard.h)
+
+# Hidden symbols cannot be replaced, so that the compiler treats their calls as those within a program.
+function(encore_for_shared target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                        CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+encore_for_shared(encore_precompiled_shared)
 
 # Compiles the target in groups of at most `most` sources, each about as large as the others. A helper in
 # an anonymous namespace needs a name that no other source of its group has.
@@ -79,13 +90,13 @@ function(encore_group target most)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${ENCORE_UNITY} UNITY_BUILD_BATCH_SIZE ${size})
 endfunction()
 
-# encore_library(NAME [GLUE] [DIRECTORY D] [LINK targets...] [EXCLUDE files...])
+# encore_library(NAME [GLUE] [SHARED] [DIRECTORY D] [LINK targets...] [EXCLUDE files...])
 # A static library encore_NAME of every .cc in the directory (not below it). LINK is the layering
 # rule: what is not linked cannot be used. GLUE is what only reads options and prints, through
 # libraries whose templates take longest to optimise where they are instrumented: under sanitizers it
-# is left as it is written.
+# is left as it is written. SHARED: shared objects may link it.
 function(encore_library name)
-  cmake_parse_arguments(ARG "GLUE" "DIRECTORY" "LINK;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(ARG "GLUE;SHARED" "DIRECTORY" "LINK;EXCLUDE" ${ARGN})
   if(NOT ARG_DIRECTORY)
     set(ARG_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -96,13 +107,20 @@ function(encore_library name)
   if(sources)
     add_library(encore_${name} STATIC ${sources})
     encore_group(encore_${name} 12)
-    target_link_libraries(encore_${name} PUBLIC encore_options ${ARG_LINK})
+    if(ARG_SHARED)
+      encore_for_shared(encore_${name})
+      set(precompiled encore_precompiled_shared)
+    else()
+      set(precompiled encore_precompiled)
+    endif()
+    # The options are ours alone: programs that find_package(encore-sim) have their own.
+    target_link_libraries(encore_${name} PUBLIC $<BUILD_INTERFACE:encore_options> ${ARG_LINK})
     if(ARG_GLUE AND ENCORE_SANITIZE)
       target_compile_options(encore_${name} PRIVATE -O0)
       target_precompile_headers(encore_${name} PRIVATE
                                 ${CMAKE_SOURCE_DIR}/cmake/precompiled/standard.h)
     else()
-      target_precompile_headers(encore_${name} REUSE_FROM encore_precompiled)
+      target_precompile_headers(encore_${name} REUSE_FROM ${precompiled})
     endif()
   else()
     add_library(encore_${name} INTERFACE)

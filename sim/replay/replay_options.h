@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -93,6 +95,11 @@ struct ReplayProbation {
   std::optional<double> write_cost = {};
 };
 
+class DirectCache;
+struct ReplayOptions;
+// Makes the cache of a run with an eviction policy that is none of the kernel's.
+using OwnCache = std::function<std::unique_ptr<DirectCache>(const ReplayOptions&)>;
+
 struct ReplayOptions {
   cache::KernelOptions kernel;          // concurrent = false, payloads are 0
   std::uint64_t warmup_requests = 0;    // not counted; see end_warmup()
@@ -106,6 +113,9 @@ struct ReplayOptions {
   std::optional<ReplayProbation> probation = {};
   // For a kernel whose own policy is probation.
   std::optional<ReplayProbation> tuning = {};
+  // Instead of the kernel's eviction policy, see sim/replay/own_policy.h. The cache is a plain one:
+  // one shard, no disk, admission `always`.
+  OwnCache own = {};
   // Gets the outcome of each request, warm-up included; borrowed, null: nobody.
   std::vector<ReplayOutcome>* outcomes = nullptr;
 

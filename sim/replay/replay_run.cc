@@ -86,7 +86,7 @@ ReplayRun::~ReplayRun() = default;
 Result<std::unique_ptr<ReplayRun>> ReplayRun::create(const ReplayOptions& options) {
   auto run = std::unique_ptr<ReplayRun>(new ReplayRun(options));
   run->options_.kernel.concurrent = false;
-  if (options.probation) {
+  if (options.probation && !options.own) {
     if (auto made = run->make_probation(); !made) {
       return std::unexpected(made.error());
     }
@@ -98,6 +98,12 @@ Result<std::unique_ptr<ReplayRun>> ReplayRun::create(const ReplayOptions& option
   }
   run->kernel_ = std::move(*kernel);
   run->direct_ = DirectCache::create(run->options_);
+  if (run->options_.own && run->direct_ == nullptr) {
+    return fail(
+        "a policy of your own in a cache that is not plain, accepted: one shard, no disk, "
+        "admission "
+        "always (the policy itself may refuse objects)");
+  }
   return run;
 }
 

@@ -58,7 +58,7 @@ class ReplayRun {
   ~ReplayRun();
   ReplayRun(const ReplayRun&) = delete;
   ReplayRun& operator=(const ReplayRun&) = delete;
-  // Errors: the kernel's.
+  // Errors: the kernel's; a policy of one's own in a cache that is not plain.
   static Result<std::unique_ptr<ReplayRun>> create(const ReplayOptions& options);
 
   // The next requests of the trace, in order.
