@@ -6,6 +6,7 @@ messages. A count may only fall: the accepted ones are in tools/prose_counts.jso
     tools/prose.py --update         write the counts that have fallen
     tools/prose.py --list RULE [FOLDER]   all findings of a rule, with file:line
     tools/prose.py --pages          a table of the documents: words, sentences, findings
+    tools/prose.py --glossary       words not to use, and those to use instead
 """
 
 import argparse
@@ -22,7 +23,7 @@ COUNTS = "tools/prose_counts.json"
 WORDS_MAX = 40
 
 OPENERS = {"what", "who", "whose", "whom", "whoever", "whatever", "where", "wherever", "of"}
-# Words of STYLE.md's glossary that have no other meaning in this project -> words to use.
+# Words that have no other meaning in this project -> words to use.
 GLOSSARY = {
     r"(?:is|are|was|were|be|been) told(?: of)?": "receives, is notified",
     r"asked of (?:the|its|an|it|them)": "requested from, sent to",
@@ -45,11 +46,26 @@ GLOSSARY = {
     r"wish(?:es)?": "request, intent",
     r"is no (?:request|response|purge|object|hit)": "is not a ...",
 }
+# Words that may mean something else: people judge them.
+JUDGED = {
+    "asked for": "requested",
+    "way, road": "path, route",
+    "whose it is": "owner, client identity",
+    "forgotten": "evicted (objects), expired (keys of a filter)",
+    "the older, the current one": "older generation, current generation",
+    "answer": "response",
+    "server of an origin": "upstream server",
+    "doors, seat, gate": "connection slot, access check",
+    "as it is": "unchanged",
+    "ready lines, told lines": "buffered log lines",
+    "hour (of a filter)": "hourly filter",
+    "room": "buffer space, capacity",
+}
 WORD = re.compile(r"\b(?:" + "|".join(rf"({each})" for each in GLOSSARY) + r")\b")
 RULES = {
     "start": "a sentence begins with What, Who, Where or Of",
     "long": f"a sentence has more than {WORDS_MAX} words",
-    "word": "a word of the glossary's left column",
+    "word": "a word of the glossary (tools/prose.py --glossary)",
     "comment": "a comment begins with What, Who, Where or Of",
 }
 
@@ -191,7 +207,12 @@ def main():
     chosen.add_argument("--list", nargs="+", metavar=("RULE", "FOLDER"),
                         help=f"print the findings of a rule: {', '.join(RULES)}")
     chosen.add_argument("--pages", action="store_true", help="print a table of the documents")
+    chosen.add_argument("--glossary", action="store_true", help="print words not to use, and their betters")
     options = parser.parse_args()
+    if options.glossary:
+        for word, better in {**GLOSSARY, **JUDGED}.items():
+            print(f"{word.replace('(?:', '(').replace('|', '/')}: {better}")
+        return 0
     if options.pages:
         print_pages(options.root)
         return 0
