@@ -77,7 +77,7 @@ THIRD_PARTY = [
     (r"ares.*\.h", ["proxy/net"]),
     (r"openssl/(ssl|tls1|dtls1)\.h", ["proxy/net", "tests"]),
     (r"openssl/(x509_vfy|x509v3)\.h", ["proxy/net", "proxy/ca", "tests"]),
-    (r"openssl/", ["filter", "proxy/net", "proxy/ca", "tests"]),
+    (r"openssl/", ["filter", "proxy/net", "proxy/ca", "sim/cli", "tests"]),
     (r"xxhash\.h", ["filter", "cache", "proxy/disk", "tests/filter", "tests/bench"]),
     (r"toml\+\+/", ["config"]),
     (r"spdlog/|fmt/", ["proxy/observe", "proxy/settings", "proxy/origin", "proxy/exchange",

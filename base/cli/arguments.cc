@@ -96,17 +96,22 @@ bool is_same_file(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-Result<void> Arguments::check_outputs() const {
+std::vector<std::string> Arguments::inputs() const {
   std::vector<std::string> inputs = inputs_ != nullptr ? *inputs_ : std::vector<std::string>{};
   for (const std::string* path : input_) {
     inputs.push_back(*path);
   }
+  return inputs;
+}
+
+Result<void> Arguments::check_outputs() const {
+  const std::vector<std::string> read = inputs();
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const auto& [name, path] = outputs_[i];
     if (path->empty() || *path == "-") {
       continue;
     }
-    for (const std::string& input : inputs) {
+    for (const std::string& input : read) {
       if (is_same_file(*path, input)) {
         return fail(name + " \"" + *path + "\" is read as well, accepted: another file");
       }

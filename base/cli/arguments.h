@@ -42,6 +42,8 @@ class Arguments {
   void optional_output(const std::string& name, std::string& value, const std::string& help);
   // Once all is parsed: no file that is read is written, and none is written twice.
   Result<void> check_outputs() const;
+  // The files that are read, once all is parsed.
+  std::vector<std::string> inputs() const;
   // True if the option was given on the command line.
   bool given(const std::string& name) const;
 

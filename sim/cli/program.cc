@@ -13,10 +13,12 @@
 #include <sstream>
 #include <utility>
 
+#include "base/check.h"
 #include "base/cli/program.h"
 #include "base/cli/progress.h"
 #include "base/cpu_time.h"
 #include "base/time.h"
+#include "sim/cli/provenance.h"
 
 namespace encore::sim {
 
@@ -160,8 +162,36 @@ Outcome cut_short(Result<Outcome> outcome) {
   return std::move(*outcome);
 }
 
-int run_command(Command& command, const Arguments& arguments, const CommonOptions& common,
-                const Streams& streams, Monitor& monitor, Interrupt* interrupt) {
+// A command with the pieces that must live as long as its App.
+struct Entry {
+  std::unique_ptr<Command> command;
+  CLI::App* app = nullptr;
+  std::unique_ptr<Arguments> arguments;
+  CommonOptions common;
+};
+
+// Adds how the run can be repeated, if a page is to be written. Files that the caller has replaced
+// by objects are not its data.
+Result<void> note_provenance(Report& report, const std::vector<std::string>& words,
+                             const Entry& entry, bool has_files = true) {
+  if (entry.common.html.empty()) {
+    return {};
+  }
+  auto provenance =
+      provenance_of(words, has_files ? entry.arguments->inputs() : std::vector<std::string>{});
+  if (!provenance) {
+    return std::unexpected(provenance.error());
+  }
+  report.provenance = std::move(*provenance);
+  return {};
+}
+
+// `words`: the whole command line.
+int run_command(const Entry& entry, const std::vector<std::string>& words, const Streams& streams,
+                Monitor& monitor, Interrupt* interrupt) {
+  Command& command = *entry.command;
+  const Arguments& arguments = *entry.arguments;
+  const CommonOptions& common = entry.common;
   if (auto fine = arguments.check_outputs(); !fine) {
     streams.err << "encore-sim " << command.name() << ": " << fine.error().message << "\n";
     return kExitTrouble;
@@ -186,19 +216,17 @@ int run_command(Command& command, const Arguments& arguments, const CommonOption
   }
   outcome->report.command = command.name();
   measure(outcome->report, monotonic_now() - started);
+  if (!outcome->report.interrupted) {
+    if (auto noted = note_provenance(outcome->report, words, entry); !noted) {
+      streams.err << "encore-sim " << command.name() << ": " << noted.error().message << "\n";
+      return kExitTrouble;
+    }
+  }
   if (interrupt != nullptr) {
     interrupt->writing();
   }
   return write_report(*outcome, common, streams);
 }
-
-// A command with the pieces that must live as long as its App.
-struct Entry {
-  std::unique_ptr<Command> command;
-  CLI::App* app = nullptr;
-  std::unique_ptr<Arguments> arguments;
-  CommonOptions common;
-};
 
 std::string summary_of_group(std::string_view group) {
   return group == "theory"     ? "Print formulas of Bloom filters and rotating pairs as tables"
@@ -227,42 +255,57 @@ CLI::App& app_for(CLI::App& root, const Command& command) {
   return *app;
 }
 
-}  // namespace
-
-int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor,
-                Interrupt* interrupt) {
-  CLI::App root("encore-sim: simulate admission and caching of encore", "encore-sim");
-  root.require_subcommand(1);
-  root.set_version_flag("--version", "encore-sim " ENCORE_VERSION);
-  root.footer(
-      "Example:\n  encore-sim blocks --hashes 1..8\nexit codes: 0 done, 1 a check failed, 2 wrong "
-      "usage or input, 130 interrupted");
-  std::vector<Entry> entries;
-  for (auto& command : all_commands()) {
-    Entry entry;
-    entry.app = &app_for(root, *command);
-    entry.arguments = std::make_unique<Arguments>(*entry.app);
-    entry.command = std::move(command);
-    entries.push_back(std::move(entry));
-  }
-  // Only now: the options keep references into the entries.
-  for (Entry& entry : entries) {
-    entry.command->declare(*entry.arguments);
-    declare_common(*entry.arguments, entry.common);
-  }
-  std::vector<const CLI::App*> apps;
-  std::ranges::transform(entries, std::back_inserter(apps), &Entry::app);
-  const ProgramOutput output = output_of(streams);
-  if (const auto over = parse_command_line(root, apps, std::move(arguments), output)) {
-    return *over;
-  }
-  for (Entry& entry : entries) {
-    if (entry.app->parsed()) {
-      return run_command(*entry.command, *entry.arguments, entry.common, streams, monitor,
-                         interrupt);
+// All commands below one App.
+class Commands {
+ public:
+  Commands() : root_("encore-sim: simulate admission and caching of encore", "encore-sim") {
+    root_.require_subcommand(1);
+    root_.set_version_flag("--version", "encore-sim " ENCORE_VERSION);
+    root_.footer(
+        "Example:\n  encore-sim blocks --hashes 1..8\nexit codes: 0 done, 1 a check failed, 2 "
+        "wrong usage or input, 130 interrupted");
+    for (auto& command : all_commands()) {
+      Entry entry;
+      entry.app = &app_for(root_, *command);
+      entry.arguments = std::make_unique<Arguments>(*entry.app);
+      entry.command = std::move(command);
+      entries_.push_back(std::move(entry));
+    }
+    // Only now: the options keep references into the entries.
+    for (Entry& entry : entries_) {
+      entry.command->declare(*entry.arguments);
+      declare_common(*entry.arguments, entry.common);
     }
   }
-  return kExitTrouble;
+
+  // Nothing: a command was parsed. Else all is said, and this is the exit code.
+  std::optional<int> parse(std::vector<std::string> words, const ProgramOutput& output) {
+    std::vector<const CLI::App*> apps;
+    std::ranges::transform(entries_, std::back_inserter(apps), &Entry::app);
+    return parse_command_line(root_, apps, std::move(words), output);
+  }
+  // REQUIRES: one was.
+  const Entry& parsed() const {
+    const auto found =
+        std::ranges::find_if(entries_, [](const Entry& entry) { return entry.app->parsed(); });
+    ENCORE_CHECK(found != entries_.end(), "the App requires a command");
+    return *found;
+  }
+
+ private:
+  CLI::App root_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace
+
+int run_program(const std::vector<std::string>& arguments, const Streams& streams, Monitor& monitor,
+                Interrupt* interrupt) {
+  Commands commands;
+  if (const auto over = commands.parse(arguments, output_of(streams))) {
+    return *over;
+  }
+  return run_command(commands.parsed(), arguments, streams, monitor, interrupt);
 }
 
 }  // namespace encore::sim

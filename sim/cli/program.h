@@ -23,7 +23,7 @@ struct Streams {
 // failed, 2 wrong use or input (one line on `err` states the reason; then the commands if none was
 // given), 130 (kExitInterrupted) an interrupt cut it short. `monitor` is where that sets `stop`;
 // `interrupt`, if there is one, receives the texts for the case that the work does not notice.
-int run_program(std::vector<std::string> arguments, const Streams& streams, Monitor& monitor,
+int run_program(const std::vector<std::string>& arguments, const Streams& streams, Monitor& monitor,
                 Interrupt* interrupt = nullptr);
 
 }  // namespace encore::sim

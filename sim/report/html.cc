@@ -20,6 +20,8 @@ constexpr std::string_view kHead = R"(<!doctype html>
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}
 h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}
 pre{background:#f5f5f2;padding:1rem;overflow-x:auto;font-size:13px}
+.run th{text-align:left;vertical-align:top;font-weight:600;padding-right:1rem;white-space:nowrap}
+.run td{overflow-wrap:anywhere}
 .chart{height:24rem;margin:1rem 0 2rem}
 </style></head><body>
 )";
@@ -105,6 +107,62 @@ std::string for_script(const Json& json) {
   return text;
 }
 
+std::string line_of(const std::string& name, const std::string& value) {
+  return "<tr><th>" + html_escaped(name) + "</th><td>" + html_escaped(value) + "</td></tr>\n";
+}
+
+std::string text_of(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    return *text;
+  }
+  const auto* number = std::get_if<std::uint64_t>(&value);
+  return number == nullptr ? "-" : std::to_string(*number);
+}
+
+std::string data_of(const Row& file) {
+  const Value* const digest = find(file, "sha256");
+  const Value* const bytes = find(file, "bytes");
+  return digest == nullptr || std::holds_alternative<std::monostate>(*digest)
+             ? "no regular file: no digest"
+             : text_of(*bytes) + " bytes, SHA-256 " + text_of(*digest);
+}
+
+// The lines for a shell: `sha256sum -c` finds another trace than this one.
+std::string lines_to_repeat(const Provenance& provenance) {
+  std::string sums;
+  for (const Row& file : provenance.files) {
+    const Value* const digest = find(file, "sha256");
+    if (digest != nullptr && std::holds_alternative<std::string>(*digest)) {
+      sums += text_of(*digest) + "  " + text_of(*find(file, "file")) + "\n";
+    }
+  }
+  return (sums.empty() ? "" : "sha256sum -c <<'END'\n" + sums + "END\n") + provenance.command_line +
+         "\n";
+}
+
+void append_run(std::string& page, const Report& report, const JsonOptions& options) {
+  const Provenance& run = report.provenance;
+  if (run.command_line.empty()) {
+    return;
+  }
+  page += "<h2>This run</h2>\n<table class=\"run\">\n";
+  page += line_of("program", "encore-sim " ENCORE_VERSION);
+  page += line_of("command line", run.command_line);
+  page += line_of("seed", std::to_string(report.seed));
+  for (const Row& file : run.files) {
+    page += line_of("data: " + text_of(*find(file, "file")), data_of(file));
+  }
+  if (options.machine) {
+    for (const Field& field : run.machine) {
+      page += line_of(field.key, text_of(field.value));
+    }
+  }
+  page +=
+      "</table>\n<p>To repeat it, in the directory of the data; the same data and seed give the "
+      "same figures, time and memory aside:</p>\n<pre>" +
+      html_escaped(lines_to_repeat(run)) + "</pre>\n";
+}
+
 }  // namespace
 
 Result<std::string> to_html(const Report& report, const JsonOptions& options) {
@@ -122,6 +180,7 @@ Result<std::string> to_html(const Report& report, const JsonOptions& options) {
   for (std::size_t i = 0; i < panels.size(); ++i) {
     page += "<div class=\"chart\"><canvas id=\"chart" + std::to_string(i) + "\"></canvas></div>\n";
   }
+  append_run(page, report, options);
   page += "<h2>Figures</h2>\n<pre>" + html_escaped(to_text(report)) + "</pre>\n";
   page += "<h2>As data</h2>\n<pre>" + html_escaped(to_json(report, options)) + "</pre>\n";
   page += "<script>\n";

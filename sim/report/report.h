@@ -67,6 +67,13 @@ struct Chart {
   std::vector<Series> series;
 };
 
+// The run itself, for the page: how to repeat it.
+struct Provenance {
+  std::string command_line;  // empty: not known, the page leaves it out
+  std::vector<Row> files;    // of the trace: file, bytes, sha256; null where it is no regular file
+  Row machine;               // processor, cores, memory, system, compiler
+};
+
 struct Report {
   std::string command;
   std::uint64_t seed = 0;
@@ -78,6 +85,7 @@ struct Report {
   std::vector<std::string> notes;  // sentences below the tables
   std::vector<Chart> charts;       // for to_html and to_gnuplot
   std::string paste;               // a ready text (a config section), shown as it is
+  Provenance provenance;           // for to_html
 };
 
 // The version of docs/encore-sim.schema.json: another one where a key goes or means something else.
@@ -97,7 +105,8 @@ Result<Row> row_of_json(std::string_view text);
 
 // Aligned columns under headings, then notes and the ready text.
 std::string to_text(const Report& report);
-// One self-contained page: tables, notes, interactive plots. Errors: built without Chart.js.
+// One self-contained page: tables, notes, interactive plots; program, command line, data and (with
+// `machine`) the machine, and how to repeat the run. Errors: built without Chart.js.
 Result<std::string> to_html(const Report& report, const JsonOptions& options);
 // A script for gnuplot that draws all charts into one file. `terminal` is svg or pngcairo.
 // REQUIRES: the report has charts.

@@ -173,6 +173,34 @@ TEST_CASE("The page holds everything itself, and no text ends its script", "[sim
   CHECK(ends == 2);
 }
 
+TEST_CASE("The page says how to repeat the run, and without a command line nothing of it",
+          "[sim][report]") {
+  if (chart_js().empty()) {
+    WARN("skipped: built without Chart.js");
+    return;
+  }
+  Report report = small_report();
+  CHECK(to_html(report, {})->find("This run") == std::string::npos);
+  report.provenance = {
+      .command_line = "encore-sim replay 'a<b'",
+      .files = {{{"file", std::string("a<b")},
+                 {"bytes", std::uint64_t{7}},
+                 {"sha256", std::string("12ab")}},
+                {{"file", std::string("-")}, {"bytes", Value{}}, {"sha256", Value{}}}},
+      .machine = {{"processor", std::string("a processor")}}};
+  const auto page = to_html(report, {.machine = true});
+  REQUIRE(page);
+  for (const char* part :
+       {"<th>program</th><td>encore-sim " ENCORE_VERSION "<", "<td>encore-sim replay 'a&lt;b'<",
+        "<th>data: a&lt;b</th><td>7 bytes, SHA-256 12ab<", "<th>data: -</th><td>no regular file",
+        "<th>seed</th><td>7<", "<td>a processor<",
+        "sha256sum -c &lt;&lt;'END'\n12ab  a&lt;b\nEND\nencore-sim replay 'a&lt;b'\n"}) {
+    INFO(part);
+    CHECK(page->find(part) != std::string::npos);
+  }
+  CHECK(to_html(report, {.machine = false})->find("a processor") == std::string::npos);
+}
+
 TEST_CASE("A real browser draws the plots", "[sim][report]") {
   if (chart_js().empty() || std::system("command -v chromium >/dev/null 2>&1") != 0) {
     WARN("skipped: no chromium, or built without Chart.js");
