@@ -12,11 +12,14 @@ test_packages=(
   nghttp2-server python3-grpcio mandoc shellcheck systemd valgrind zsh
   fish cargo docker-registry skopeo slapd pebble lego dehydrated python3-distributed python3-jsonschema
 )
+# For the Python module of the laboratory; its plots and its notebook only with ./dev test --all.
+test_packages+=(pybind11-dev python3-dev python3-numpy)
+notebook_packages=(python3-matplotlib python3-nbclient python3-nbformat python3-ipykernel)
 # Node comes from other places too; Debian's npm is taken only where there is none.
 command -v npm >/dev/null || test_packages+=(npm)
 clang_packages=(clang-19 libclang-rt-19-dev)
 lint_packages=(clang-tidy-19 clang-format-19 git python3)
-package_packages=(debhelper dpkg-dev git lintian python3)
+package_packages=(debhelper dh-python dpkg-dev git lintian pybind11-dev python3 python3-dev)
 bench_packages=(libbenchmark-dev wrk haproxy nginx-light python3 strace)
 wiki_packages=(
   mediawiki nginx-light php-fpm php-cli php-sqlite3 php-mbstring php-xml php-intl php-gd varnish

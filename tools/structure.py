@@ -94,6 +94,7 @@ THIRD_PARTY = [
     (r"brotli/", ["proxy/coding", "tests"]),
     (r"lzma\.h", ["sim", "tests"]),
     (r"xgboost/", ["sim/learn"]),
+    (r"pybind11/", ["sim/python"]),
     (r"catch2/", ["tests"]),
     (r"benchmark/", ["tests/bench"]),
 ]

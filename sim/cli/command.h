@@ -3,24 +3,40 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/cli/arguments.h"
 #include "base/cli/monitor.h"
 #include "base/error.h"
+#include "sim/replay/replay_options.h"
 #include "sim/report/report.h"
+#include "sim/trace/trace_reader.h"
 
 namespace encore::sim {
+
+// Parts of a command that its caller has as objects, not as words: the Python module.
+struct Given {
+  // Opens the trace instead of the files that are named; empty: those.
+  std::function<Result<std::unique_ptr<TraceReader>>(const TraceOptions&)> open = {};
+  // An eviction policy instead of those that are named; empty: those.
+  OwnCache own = {};
+};
 
 // Environment of a command, in addition to its own options.
 struct Context {
   Monitor& monitor;
   const Arguments& arguments;
-  std::ostream& out;         // for what is printed while the work goes on
-  bool json_to_out = false;  // the report goes there as JSON: write nothing else
+  std::ostream& out;             // for what is printed while the work goes on
+  bool json_to_out = false;      // the report goes there as JSON: write nothing else
+  const Given* given = nullptr;  // null: nothing
+  // Opens the given trace, or the files. Errors: as open_traces().
+  Result<std::unique_ptr<TraceReader>> open(const std::vector<std::string>& files,
+                                            const TraceOptions& options) const;
 };
 
 enum class Verdict : std::uint8_t { kGood, kCheckFailed };

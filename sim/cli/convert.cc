@@ -6,7 +6,6 @@
 #include "sim/cli/loaded_trace.h"
 #include "sim/cli/trace_options.h"
 #include "sim/trace/filtered_reader.h"
-#include "sim/trace/open_trace.h"
 #include "sim/trace/trace_writer.h"
 
 namespace encore::sim {
@@ -55,7 +54,7 @@ class ConvertCommand final : public Command {
     }
     TraceOptions options = *read_as;
     options.monitor = &context.monitor;
-    auto opened = open_traces(trace_.files(), options);
+    auto opened = context.open(trace_.files(), options);
     if (!opened) {
       return std::unexpected(opened.error());
     }

@@ -105,6 +105,17 @@ Result<void> write_plots(const Report& report, const CommonOptions& common) {
   return common.png.empty() ? Result<void>{} : draw(report, "pngcairo", common.png);
 }
 
+// All that was asked for in files.
+Result<void> write_files(const Report& report, const CommonOptions& common) {
+  if (!common.json.empty() && common.json != "-") {
+    const std::string json = to_json(report, {.machine = !common.no_timing});
+    if (auto written = write_file(common.json, json); !written) {
+      return written;
+    }
+  }
+  return write_plots(report, common);
+}
+
 int write_report(const Outcome& outcome, const CommonOptions& common, const Streams& streams) {
   const JsonOptions options{.machine = !common.no_timing};
   const bool interrupted = outcome.report.interrupted;
@@ -306,6 +317,43 @@ int run_program(const std::vector<std::string>& arguments, const Streams& stream
     return *over;
   }
   return run_command(commands.parsed(), arguments, streams, monitor, interrupt);
+}
+
+Result<Report> call_command(const std::vector<std::string>& arguments, const Given& given,
+                            Monitor& monitor) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Commands commands;
+  if (commands.parse(arguments, output_of({out, err}))) {
+    const std::string said = err.str().empty() ? out.str() : err.str();
+    return fail(said.substr(0, said.find_last_not_of('\n') + 1));
+  }
+  const Entry& entry = commands.parsed();
+  if (auto fine = entry.arguments->check_outputs(); !fine) {
+    return std::unexpected(fine.error());
+  }
+  const MonotonicTime started = monotonic_now();
+  auto outcome = entry.command->run({.monitor = monitor,
+                                     .arguments = *entry.arguments,
+                                     .out = out,
+                                     .json_to_out = true,
+                                     .given = &given});
+  if (!outcome) {
+    return std::unexpected(outcome.error());
+  }
+  Report& report = outcome->report;
+  report.command = entry.command->name();
+  report.interrupted = monitor.heard;
+  measure(report, monotonic_now() - started);
+  if (!report.interrupted) {
+    if (auto noted = note_provenance(report, arguments, entry, !given.open); !noted) {
+      return std::unexpected(noted.error());
+    }
+    if (auto written = write_files(report, entry.common); !written) {
+      return std::unexpected(written.error());
+    }
+  }
+  return std::move(report);
 }
 
 }  // namespace encore::sim

@@ -26,4 +26,10 @@ struct Streams {
 int run_program(const std::vector<std::string>& arguments, const Streams& streams, Monitor& monitor,
                 Interrupt* interrupt = nullptr);
 
+// Runs one command line as a function: nothing is printed, and files are written as it says.
+// `given` takes the place of what the words name. An interrupt (the monitor's `stop`) gives a
+// report that says so. Errors: those of exit code 2; for --help and --version their text.
+Result<Report> call_command(const std::vector<std::string>& arguments, const Given& given,
+                            Monitor& monitor);
+
 }  // namespace encore::sim

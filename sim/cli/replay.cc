@@ -18,7 +18,6 @@
 #include "sim/cli/simulation.h"
 #include "sim/cli/trace_options.h"
 #include "sim/cli/warmup.h"
-#include "sim/trace/open_trace.h"
 
 namespace encore::sim {
 namespace {
@@ -109,10 +108,11 @@ class ReplayCommand final : public Command {
     }
     trace_options->identity_seed = kernel_.identity_seed();
     trace_options->monitor = &context.monitor;
-    auto reader = open_traces(trace_.files(), *trace_options);
+    auto reader = context.open(trace_.files(), *trace_options);
     if (!reader) {
       return std::unexpected(reader.error());
     }
+    own_ = context.given != nullptr ? context.given->own : OwnCache{};
     Outcome outcome;
     Report& report = outcome.report;
     report.seed = kernel_.seed();
@@ -233,6 +233,7 @@ class ReplayCommand final : public Command {
         plan.back().options.charge =
             StoreCharge{.head_bytes = head_bytes_, .reserved_bytes = head_bytes_};
       }
+      plan.back().options.own = own_;
       plan.back().options.probation = kernel.probation;
       plan.back().options.tuning = kernel.tuning;
       if (!kernel.probation) {
@@ -443,6 +444,7 @@ class ReplayCommand final : public Command {
   std::uint64_t parts_ = 0;
   std::uint64_t threads_ = 0;
   bool hold_ = false;
+  OwnCache own_;
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/trace_options.h"
 #include "sim/replay/trace_statistics.h"
-#include "sim/trace/open_trace.h"
 
 namespace encore::sim {
 namespace {
@@ -52,7 +51,7 @@ class StatsCommand final : public Command {
       return std::unexpected(options.error());
     }
     options->monitor = &context.monitor;
-    auto reader = open_traces(trace_.files(), *options);
+    auto reader = context.open(trace_.files(), *options);
     if (!reader) {
       return std::unexpected(reader.error());
     }

@@ -19,7 +19,6 @@
 #include "sim/cli/tune_front.h"
 #include "sim/cli/tune_measured.h"
 #include "sim/cli/warmup.h"
-#include "sim/trace/open_trace.h"
 
 namespace encore::sim {
 namespace {
@@ -76,7 +75,7 @@ class TuneCommand final : public Command {
     }
     options->identity_seed = {seed_, seed_};
     options->monitor = &context.monitor;
-    auto reader = open_traces(trace_.files(), *options);
+    auto reader = context.open(trace_.files(), *options);
     if (!reader) {
       return std::unexpected(reader.error());
     }

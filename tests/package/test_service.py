@@ -95,7 +95,7 @@ class Scripts(unittest.TestCase):
     def test_packages_share_no_file_and_have_all(self):
         """Each line of *.install is in one package; each program's page and completions are in the program's."""
         lines = {name: (DEBIAN / f"{name}.install").read_text().split() for name in ("encore", "encore-tools",
-                                                                                    "encore-doc")}
+                                                                                    "python3-encore-sim", "encore-doc")}
         all_lines = [line for each in lines.values() for line in each]
         self.assertEqual(len(all_lines), len(set(all_lines)))
         for package, program in ("encore", "encore"), ("encore-tools", "encore-sim"), ("encore-tools", "encore-filter"):

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Builds Debian packages of the last commit: encore, encore-tools, encore-doc, and their debug symbols.
+"""Builds Debian packages of the last commit: encore, encore-tools, python3-encore-sim, encore-doc, and their debug
+symbols.
 
 Examples:
     ./dev package                     build/package/encore_*.deb and the others, for this system
