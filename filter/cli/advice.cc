@@ -13,6 +13,7 @@ namespace encore::filter {
 namespace {
 
 constexpr double kOverfull = 1.1;   // estimates lie a little above the truth or below
+constexpr double kErrors = 2;       // standard errors of an estimate
 constexpr double kOversized = 8;    // times the bits that are needed
 constexpr double kFarFromBest = 2;  // times the rate of the best number of hashes
 constexpr double kRateThatMatters = 1e-3;
@@ -84,12 +85,13 @@ std::optional<Advised> advised(const FilterParameters& parameters, double keys, 
 
 std::optional<std::string> overfull_advice(const AnyFilterInfo& info,
                                            std::optional<std::uint64_t> keys_read) {
-  // A filter that grows is never overfull; and by fields, which prefer some positions, a rate may
-  // be higher than planned with no key too many.
+  // A filter that grows is never overfull. The rate may also be above the planned one with no key
+  // too many: by fields, which prefer some positions, and by chance in small filters.
   const bool saturated = !std::isfinite(info.keys_estimated);
   const auto capacity = static_cast<double>(info.capacity);
+  const double least = info.keys_estimated - kErrors * info.keys_error;
   if (info.fpr_now <= kOverfull * info.fpr_capacity ||
-      (!saturated && info.keys_estimated <= capacity)) {
+      (!saturated && info.keys <= info.capacity && least <= capacity)) {
     return std::nullopt;
   }
   const double keys =

@@ -98,6 +98,8 @@ TEST_CASE("A filter of eight times the bits that its keys need says so", "[filte
   CHECK(said_of_build("--capacity 100000 --fpr 0.01", 0, file).empty());
   CHECK(said_of_build("--hash sha1-fields20", 2, file).empty());
   CHECK(said_of_build("", 2, file).empty());
+  // Ten keys have more bits than on average by chance.
+  CHECK(said_of_build("--hash sha256-numbered --capacity 10 --fpr 1e-9", 10, file).empty());
   CHECK(run("add " + file, numbers(1, 3)).err.empty());
 }
 
