@@ -89,7 +89,8 @@ class Belady {
     }
     EntryRef best = kNoEntry;
     double most = -1;
-    for (std::uint64_t i = 0; i < sample_; ++i) {
+    const std::uint64_t compared = sample_;
+    for (std::uint64_t i = 0; i < compared; ++i) {
       random_ = random_ * 6364136223846793005U + 1442695040888963407U;
       const EntryHeap::Node& node = heap_.at((random_ >> 33U) % heap_.size());
       const double of_node = cost(-node.priority, slab_.hot(node.ref).charge);

@@ -52,10 +52,11 @@ class Hyperbolic {
     if (victim_ != kNoEntry || all == 0) {
       return victim_;
     }
+    const std::size_t compared = std::min<std::size_t>(all, sample_);
     double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < std::min<std::size_t>(all, sample_); ++i) {
+    for (std::size_t i = 0; i < compared; ++i) {
       const std::uint64_t drawn = draws_.below(all);
-      const Node& node = nodes_[all <= sample_ ? i : drawn];
+      const Node& node = nodes_[compared == all ? i : drawn];
       const double rank = rank_of(node);
       victim_ = rank < least ? node.ref : victim_;
       least = std::min(rank, least);

@@ -141,10 +141,11 @@ class Lhd {
     }
     const std::size_t all = nodes_.size();
     const Node* chosen = &nodes_[0];
+    const std::size_t compared = std::min<std::size_t>(all, sample_);
     double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < std::min<std::size_t>(all, sample_); ++i) {
+    for (std::size_t i = 0; i < compared; ++i) {
       const std::uint64_t drawn = draws_.below(all);
-      const Node& node = nodes_[all <= sample_ ? i : drawn];
+      const Node& node = nodes_[compared == all ? i : drawn];
       const double rank = density(node);
       chosen = rank < least ? &node : chosen;
       least = std::min(rank, least);

@@ -3,14 +3,12 @@
 // written: cache/eviction_name.h. Values.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "base/check.h"
 #include "cache/regressor.h"
 
 namespace encore::cache {
@@ -75,19 +73,10 @@ class PolicyValues {
   // REQUIRES: given(number).
   double at(std::size_t number) const { return values_.at(number); }
 
-  // Returns the value of the parameter, or its default. REQUIRES: a parameter has the name.
-  double real(std::span<const PolicyParameter> parameters, std::string_view name) const {
-    const auto found = std::ranges::find(parameters, name, &PolicyParameter::name);
-    ENCORE_CHECK(found != parameters.end(), "a parameter of the policy");
-    const auto number = static_cast<std::size_t>(found - parameters.begin());
-    return given(number) ? values_[number] : found->initial;
-  }
-  std::uint64_t count(std::span<const PolicyParameter> parameters, std::string_view name) const {
-    return static_cast<std::uint64_t>(real(parameters, name));
-  }
-  Share share(std::span<const PolicyParameter> parameters, std::string_view name) const {
-    return Share(real(parameters, name));
-  }
+  // Return the value of the parameter, or its default. REQUIRES: a parameter has the name.
+  double real(std::span<const PolicyParameter> parameters, std::string_view name) const;
+  std::uint64_t count(std::span<const PolicyParameter> parameters, std::string_view name) const;
+  Share share(std::span<const PolicyParameter> parameters, std::string_view name) const;
   friend bool operator==(const PolicyValues&, const PolicyValues&) = default;
 
  private:

@@ -161,7 +161,7 @@ class BasicWTinyLfu {
   }
 
   // One more request of the sample, and how many hits. At its end the window changes.
-  void climb(std::uint64_t hits) {
+  [[gnu::noinline]] void climb(std::uint64_t hits) {
     if (!filled_) {
       return;
     }

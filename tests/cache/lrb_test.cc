@@ -250,13 +250,13 @@ double loop_hits(const KernelOptions& options) {
 TEST_CASE("On twenty random traces LRB answers as its naive model does", "[cache]") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("trace " << seed);
-    const Compared compared = compare_lrb(seed, 4000, make_nearest);
+    const Compared compared = compare_lrb(seed, 2500, make_nearest);
     CHECK(compared.differences == 0);
     CHECK(compared.lru_differences > 20);  // it learnt something
   }
 }
 
-TEST_CASE("With boosted trees LRB answers as its naive model does", "[cache]") {
+TEST_CASE("With boosted trees LRB answers as its naive model does", "[cache][plain]") {
   const auto xgboost = sim::load_xgboost();
   if (!xgboost) {
     WARN(xgboost.error().message);
