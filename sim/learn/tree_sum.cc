@@ -1,5 +1,6 @@
 #include "sim/learn/tree_sum.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string>

@@ -5,9 +5,11 @@
 #include <dlfcn.h>
 #include <xgboost/c_api.h>
 
+#include <algorithm>
 #include <array>
-#include <cmath>
+#include <cstdio>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -153,7 +155,7 @@ class XgboostRegressor final : public cache::Regressor {
     check(
         library()->XGBoosterPredict(booster_->handle(), matrix.handle(), 0, 0, 0, &count, &values));
     ENCORE_CHECK(count == predicted.size(), "a prediction for each row");
-    std::copy_n(values, count, predicted.begin());
+    std::ranges::copy(std::span(values, count), predicted.begin());
   }
 
  private:

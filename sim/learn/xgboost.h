@@ -2,6 +2,8 @@
 // it is asked for. One thread, the same model from the same examples and seed.
 #pragma once
 
+#include <span>
+
 #include "base/error.h"
 #include "cache/regressor.h"
 

@@ -2,6 +2,7 @@
 // parameter has an effect where it should, and none at its default.
 #include "cache/eviction_name.h"
 
+#include <random>
 #include <set>
 #include <string>
 #include <vector>

@@ -1,5 +1,7 @@
 // Properties that papers on learning policies report: the expert that they follow, the window.
 #include <algorithm>
+#include <cmath>
+#include <random>
 #include <vector>
 
 #include "cache/cacheus.h"

@@ -2,8 +2,13 @@
 #include "cache/lrb.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <memory>
+#include <random>
+#include <span>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,10 @@
 // Models of the policies that learn: which expert to follow, how wide a window is.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "tests/cache/naive_eviction.h"
 

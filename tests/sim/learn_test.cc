@@ -1,7 +1,10 @@
 // Trees that are read from text, and XGBoost's predictions from its own.
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "sim/learn/tree_sum.h"
 #include "sim/learn/xgboost.h"
