@@ -6,11 +6,12 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import sys
 import unittest
 
 from documents import blocks_of
-from harness import clean_environment
+from harness import clean_environment, need_program
 from laboratory import LaboratoryCase, lab, np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -106,6 +107,27 @@ class Plots(LaboratoryCase):
         self.refused("9 series in a panel, accepted: 1 to 6", plots.plot, self.report(3), each=9)
         self.refused("no curve", plots.plot_curves, {})
         self.assertEqual(["1KiB", "1.5GiB", "0B"], [plots.bytes_text(n) for n in (1024, 1.5 * 2**30, 0)])
+
+
+class Installed(LaboratoryCase):
+    def test_it_is_imported_from_where_it_is_installed(self):
+        build = pathlib.Path(os.environ["ENCORE_PYTHON"]).parent
+        cmake = need_program("cmake")
+        self.run_client([cmake, "--install", build, "--prefix", self.directory, "--component", "encore_sim_python"])
+        package, = self.directory.glob("lib/python3*/dist-packages")
+        for path in package.rglob("*"):
+            self.assertFalse(path.is_symlink(), path)
+        said = self.run_client([sys.executable, "-B", "-c", "import encore_sim, encore_sim.theory; "
+                                "print(encore_sim.__file__, encore_sim.__version__)"],
+                               env=clean_environment(PYTHONPATH=package), cwd=self.directory).stdout.decode()
+        self.assertRegex(said, rf"^{package}/encore_sim/__init__.py \d+\.\d+\.\d+\n$")
+        # Only the entry of the module is seen from outside.
+        core, = package.glob("encore_sim/_core*.so")
+        if not shutil.which("nm"):
+            self.skipTest("nm is not installed")
+        names = self.run_client(["nm", "--dynamic", "--defined-only", "--extern-only", core]).stdout.decode()
+        self.assertIn(" PyInit__core\n", names)
+        self.assertNotIn("_ZN6encore", names)
 
 
 class Notebook(LaboratoryCase):

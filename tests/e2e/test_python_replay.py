@@ -233,7 +233,9 @@ class Locks(LaboratoryCase):
                    "    encore_sim.replay(encore_sim.open_trace('pipe', format='csv'), cache_size=4096)\n"
                    "except KeyboardInterrupt:\n"
                    "    print('interrupted')\n")
+        # A shell in the background ignores the signal, and so would what it starts.
         child = subprocess.Popen([sys.executable, "-B", "-c", program], cwd=self.directory, stdout=subprocess.PIPE,
+                                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
                                  env=clean_environment(PYTHONPATH=os.environ["ENCORE_PYTHON"]))
         self.addCleanup(child.kill)
         with open(self.pipe, "w") as pipe:  # the child has opened it: it is within the replay

@@ -1,4 +1,5 @@
 // Commands as functions: the report of the command line, with objects in the place of names.
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -116,8 +117,11 @@ TEST_CASE("A called command writes the files of its options, unless it is interr
   REQUIRE(call_command({"stats", trace, "--json=" + json, "--no-timing"}, {}, monitor));
   CHECK(std::filesystem::file_size(json) > 100);
   monitor.stop = true;
-  const auto cut = call_command({"stats", trace, "--json=" + directory.at("no")}, {}, monitor);
-  CHECK((!cut || cut->interrupted));
+  const auto cut = call_command({"replay", "given", "--cache-size", "1000", "--admission", "always",
+                                 "--json=" + directory.at("no")},
+                                called_with(100), monitor);
+  REQUIRE(cut);
+  CHECK(cut->interrupted);
   CHECK_FALSE(std::filesystem::exists(directory.at("no")));
 }
 
