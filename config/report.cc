@@ -287,10 +287,13 @@ void report_size(const Config& config, const FilterPlan& plan, Report& report) {
       report.note("admission.bits of " + std::to_string(plan.bits) + " are few" + keys +
                   ": up to " + percent(plan.fpr.high) + " of all first requests are admitted." +
                   recommended(usual));
-    } else if (usual.reached && times >= kTimes) {
+      return;
+    }
+    if (usual.reached && times >= kTimes) {
       report.note("admission.bits of " + std::to_string(plan.bits) + " are " +
                   plain_number(times, 3) + " times what a rate of " + percent(usual_fpr) +
                   " takes" + keys + "." + recommended(usual));
+      return;
     }
   }
   const bool lines =
