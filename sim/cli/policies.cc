@@ -11,9 +11,7 @@ class PoliciesCommand final : public Command {
   std::string summary() const override {
     return "List the eviction policies, and their parameters with defaults and accepted values";
   }
-  std::string example() const override {
-    return "encore-sim policies";
-  }
+  std::string example() const override { return "encore-sim policies"; }
   void declare(Arguments& /*arguments*/) override {}
 
   Result<Outcome> run(const Context& /*context*/) override {
