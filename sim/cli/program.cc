@@ -181,19 +181,20 @@ struct Entry {
   CommonOptions common;
 };
 
-// Adds how the run can be repeated, if a page is to be written. Files that the caller has replaced
-// by objects are not its data.
+// Adds how the run can be repeated, if a page is to be written. False: the caller gave objects in
+// the place of words, and files are not the data.
 Result<void> note_provenance(Report& report, const std::vector<std::string>& words,
-                             const Entry& entry, bool has_files = true) {
+                             const Entry& entry, bool is_complete = true) {
   if (entry.common.html.empty()) {
     return {};
   }
   auto provenance =
-      provenance_of(words, has_files ? entry.arguments->inputs() : std::vector<std::string>{});
+      provenance_of(words, is_complete ? entry.arguments->inputs() : std::vector<std::string>{});
   if (!provenance) {
     return std::unexpected(provenance.error());
   }
   report.provenance = std::move(*provenance);
+  report.provenance.is_complete = is_complete;
   return {};
 }
 
@@ -346,7 +347,7 @@ Result<Report> call_command(const std::vector<std::string>& arguments, const Giv
   report.interrupted = monitor.heard;
   measure(report, monotonic_now() - started);
   if (!report.interrupted) {
-    if (auto noted = note_provenance(report, arguments, entry, !given.open); !noted) {
+    if (auto noted = note_provenance(report, arguments, entry, !given.open && !given.own); !noted) {
       return std::unexpected(noted.error());
     }
     if (auto written = write_files(report, entry.common); !written) {

@@ -185,8 +185,9 @@ std::vector<std::string> trace_formats() {
 }  // namespace
 
 void bind_traces(py::module_& module) {
-  py::class_<Trace, std::shared_ptr<Trace>>(module, "Trace",
-                                            "A trace: open_trace and array_trace make one.");
+  py::class_<Trace, std::shared_ptr<Trace>> type(module, "Trace",
+                                                 "A trace: open_trace and array_trace make one.");
+  type.attr("__module__") = "encore_sim";
   py::class_<Batches>(module, "Batches")
       .def("__iter__", [](const py::object& self) { return self; })
       .def("__next__", &Batches::next)

@@ -157,6 +157,12 @@ void append_run(std::string& page, const Report& report, const JsonOptions& opti
       page += line_of(field.key, text_of(field.value));
     }
   }
+  if (!run.is_complete) {
+    page +=
+        "</table>\n<p>A program gave objects in the place of words: only that program can repeat "
+        "the run.</p>\n";
+    return;
+  }
   page +=
       "</table>\n<p>To repeat it, in the directory of the data; the same data and seed give the "
       "same figures, time and memory aside:</p>\n<pre>" +

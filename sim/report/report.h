@@ -70,6 +70,7 @@ struct Chart {
 // The run itself, for the page: how to repeat it.
 struct Provenance {
   std::string command_line;  // empty: not known, the page leaves it out
+  bool is_complete = true;   // false: a program gave a trace or a policy that no word names
   std::vector<Row> files;    // of the trace: file, bytes, sha256; null where it is no regular file
   Row machine;               // processor, cores, memory, system, compiler
 };

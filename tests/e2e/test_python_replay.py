@@ -113,6 +113,17 @@ class Replays(LaboratoryCase):
         self.assertEqual({300}, {len(column) for column in batch.values()})
         self.assertIs(batch["size"].base, batch["key"].base)
 
+    def test_a_page_says_how_to_repeat_it_if_words_can(self):
+        page = self.directory / "page.html"
+        for trace, repeats in (lab.open_trace(TRACES[1]), True), (lab.array_trace(np.arange(9)), False):
+            try:
+                lab.replay(trace, cache_size=1000, html=page)
+            except ValueError as error:
+                self.skipTest(str(error))  # built without Chart.js
+            self.assertEqual(repeats, "sha256sum -c" in page.read_text())
+            self.assertEqual(not repeats, "only that program can repeat" in page.read_text())
+        self.refused("html with a policy of your own", lab.replay, trace, eviction=Lru, html=page)
+
     def test_batches_are_the_whole_trace(self):
         whole = lab.arrays(lab.open_trace(TRACES[0]))
         reader = lab.batches(lab.open_trace(TRACES[0]), 1000)

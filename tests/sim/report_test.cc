@@ -199,6 +199,10 @@ TEST_CASE("The page says how to repeat the run, and without a command line nothi
     CHECK(page->find(part) != std::string::npos);
   }
   CHECK(to_html(report, {.machine = false})->find("a processor") == std::string::npos);
+  report.provenance.is_complete = false;
+  const auto given = to_html(report, {});
+  CHECK(given->find("only that program can repeat the run") != std::string::npos);
+  CHECK(given->find("sha256sum") == std::string::npos);
 }
 
 TEST_CASE("A real browser draws the plots", "[sim][report]") {
