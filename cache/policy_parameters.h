@@ -42,7 +42,7 @@ struct PolicyParameter {
 class Share {
  public:
   explicit constexpr Share(double share)
-      : millionths_(static_cast<std::uint64_t>(share * kWhole + 0.5)) {}
+      : millionths_(static_cast<std::uint64_t>(share * kWhole + kHalf)) {}
   // True if `count` is more than this share of `all`.
   constexpr bool exceeded_by(std::uint64_t count, std::uint64_t all) const {
     return count * kWhole > all * millionths_;
@@ -56,6 +56,7 @@ class Share {
 
  private:
   static constexpr std::uint64_t kWhole = 1'000'000;
+  static constexpr double kHalf = 0.5;  // to round: std::lround is not constexpr
   std::uint64_t millionths_;
 };
 

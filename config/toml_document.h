@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -12,12 +11,17 @@
 
 namespace encore::config {
 
-struct TomlValue;
-using TomlTable = std::vector<std::pair<std::string, TomlValue>>;  // in the order of the file
+struct TomlMember;
+using TomlTable = std::vector<TomlMember>;  // in the order of the file
 
 struct TomlValue {
   std::variant<bool, std::int64_t, double, std::string, std::vector<TomlValue>, TomlTable> value;
   std::string place;  // "sweep.toml:3:8"
+};
+
+struct TomlMember {
+  std::string name;
+  TomlValue value;
 };
 
 // Errors: the text is not TOML, or has a date; the message begins with the place, as

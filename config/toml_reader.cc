@@ -354,12 +354,12 @@ Result<TomlValue> document_value(const toml::node& node, std::string_view name) 
 
 // The parser has the keys in the order of the alphabet.
 Result<TomlTable> document_of(const toml::table& table, std::string_view name) {
-  std::vector<std::pair<toml::source_position, std::pair<std::string, TomlValue>>> placed;
+  std::vector<std::pair<toml::source_position, TomlMember>> placed;
   for (const auto& [written, node] : table) {
     auto value = document_value(node, name);
     if (!value) return std::unexpected(value.error());
     placed.emplace_back(written.source().begin,
-                        std::pair(std::string(written.str()), std::move(*value)));
+                        TomlMember{std::string(written.str()), std::move(*value)});
   }
   std::ranges::stable_sort(placed, [](const auto& a, const auto& b) { return a.first < b.first; });
   TomlTable read;

@@ -48,6 +48,10 @@ class CompareCommand final : public Command {
     for (const Compared& one : comparison->settings) {
       worse += one.hits.high < -*worst / 100 ? 1U : 0U;
     }
+    if (!worse_max_.empty() && comparison->only_first != 0) {
+      outcome.verdict = Verdict::kCheckFailed;
+      outcome.report.notes.push_back("B has not all settings of A: no gate for what is missing.");
+    }
     if (!worse_max_.empty() && worse != 0) {
       outcome.verdict = Verdict::kCheckFailed;
       outcome.report.notes.push_back(std::to_string(worse) + " settings are worse by more than " +

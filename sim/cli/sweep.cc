@@ -1,6 +1,8 @@
 // encore-sim sweep: replays with every combination of lists of options, on any number of processes
 // and machines.
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <iterator>
@@ -8,6 +10,8 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -94,23 +98,23 @@ class SweepCommand final : public Command {
     }
     const auto sweep = read_sweep(path_);
     if (!sweep) return std::unexpected(sweep.error());
-    auto tasks = plan_tasks(*sweep);
+    auto tasks = plan_tasks(*sweep, parts_);
     if (!tasks) return std::unexpected(tasks.error());
-    if (auto fine = check_tasks(*tasks); !fine) return std::unexpected(fine.error());
-    if (directory_.empty()) directory_ = default_directory();
-    auto results = TaskResults::open(directory_);
-    if (!results) return std::unexpected(results.error());
-    if (list_) return list(*tasks, *results, context);
     if (!task_.empty()) {
       std::erase_if(*tasks, [&](const Task& task) { return task.name != task_; });
       if (tasks->empty()) return fail("--task " + task_ + ": no such task; see --list");
     }
+    if (auto fine = check_tasks(*tasks); !fine) return std::unexpected(fine.error());
+    if (directory_.empty()) directory_ = default_directory();
+    const TaskResults results(directory_);
+    if (list_) return list(*tasks, results, context);
+    if (auto made = results.make_directory(); !made) return std::unexpected(made.error());
     if (!merge_) {
-      auto done = scheduler_.empty() ? run_all(*tasks, *results, context.monitor)
-                                     : run_on_dask(*tasks, *results, context.monitor);
+      auto done = scheduler_.empty() ? run_all(*tasks, results, context.monitor)
+                                     : run_on_dask(*tasks, results, context.monitor);
       if (!done) return std::unexpected(done.error());
     }
-    return merge(*sweep, *tasks, *results);
+    return merge(*sweep, *tasks, results);
   }
 
  private:
@@ -132,10 +136,20 @@ class SweepCommand final : public Command {
   std::string command_of(const Task& task) const {
     const std::string sweep = std::filesystem::absolute(path_).string();
     const std::string out = std::filesystem::absolute(directory_).string();
-    std::string command = "encore-sim sweep " + shell_word(sweep) + " --out=" + shell_word(out) +
-                          " --task=" + shell_word(task.name);
+    std::string command = program_of() + " sweep " + shell_word(sweep) +
+                          " --out=" + shell_word(out) + " --task=" + shell_word(task.name);
     if (parts_ != kParts) command += " --parts=" + std::to_string(parts_);
     return command;
+  }
+
+  // By its name where the search path has it, else this very file.
+  static std::string program_of() {
+    const char* const named = program_invocation_name;
+    if (std::string_view(named).find('/') == std::string_view::npos) return "encore-sim";
+    std::error_code error;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+    return error || !self.filename().string().starts_with("encore-sim") ? "encore-sim"
+                                                                        : shell_word(self.string());
   }
 
   Result<Outcome> list(const std::vector<Task>& tasks, const TaskResults& results,
@@ -190,13 +204,15 @@ class SweepCommand final : public Command {
       if (!results.is_done(task)) left.push_back(&task);
     }
     monitor.begin("tasks", left.size());
+    std::atomic<bool> gave_up = false;  // a fault, as a full disk, comes again
     while (!left.empty() && !monitor.stopped()) {
       std::vector<std::optional<Result<bool>>> ended(left.size());
       parallel_for(
           left.size(),
           [&](std::size_t i) {
-            if (monitor.stopped()) return;
+            if (monitor.stopped() || gave_up) return;
             ended[i] = run_one(*left[i], results, monitor);
+            if (!*ended[i]) gave_up = true;
             if (ended[i]->value_or(false)) monitor.advance(1);
           },
           static_cast<unsigned>(threads_));

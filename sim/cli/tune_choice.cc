@@ -73,7 +73,7 @@ TuneChoice choose_one(const std::vector<Measured>& windows, const std::vector<Me
   const Measured best = best_filter(fprs);
   if (costs.any()) {
     choice.chosen = cheapest(choice.all, costs);
-    choice.runner_up = choice.pays() ? next_to(choice.all, choice.chosen, costs) : place_of(best);
+    choice.runner_up = next_to(choice.all, choice.chosen, costs);
   } else if (!pays(best)) {
     choice.runner_up = place_of(best);
   } else {

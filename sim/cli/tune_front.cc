@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr double kMillion = 1e6;
+constexpr RealRange kMoney{.min = 0, .max = 1e12};
 
 std::string short_text(double number) {
   std::array<char, 32> text{};
@@ -57,11 +58,12 @@ std::string more_or_fewer(double difference) { return difference < 0 ? " fewer" 
 }  // namespace
 
 void Costs::declare(Arguments& a) {
-  a.real("--cost-miss", miss, "money per million misses; with any --cost the cheapest is chosen");
-  a.real("--cost-origin", origin, "money per GiB from the origin");
-  a.real("--cost-write", write, "money per GiB written");
+  a.real("--cost-miss", miss, "money per million misses; with any --cost the cheapest is chosen",
+         kMoney);
+  a.real("--cost-origin", origin, "money per GiB from the origin", kMoney);
+  a.real("--cost-write", write, "money per GiB written", kMoney);
   a.real("--cost-memory", memory,
-         "money per GiB of the filter's memory, for as long as the trace takes");
+         "money per GiB of the filter's memory, for as long as the trace takes", kMoney);
 }
 
 void Costs::append_parameters(Row& row) const {
@@ -108,7 +110,7 @@ Table front_table(const std::vector<Measured>& all, const Costs& costs, std::siz
                           {"bytes_written", "written", Style::kBytes},
                           {"filter_bytes", "filter", Style::kBytes}},
               .rows = {}};
-  if (costs.any()) table.columns.push_back({"cost", "cost", Style::kReal});
+  if (costs.any()) table.columns.push_back({"cost", "cost", Style::kRate});
   table.columns.push_back({"choice", "choice"});
   const std::vector<bool> on_front = front_of(all);
   std::vector<std::size_t> order;
@@ -159,9 +161,8 @@ std::vector<std::string> reasons(const Measured& chosen, const Measured& runner_
   std::string why = "Chosen: " + name_of(chosen) + "; runner-up: " + name_of(runner_up) +
                     ". The chosen one has hits for " + percent_text(std::abs(hits)) +
                     more_or_fewer(hits) + " of the requests, and writes " +
-                    percent_text(std::abs(written)) + more_or_fewer(written) +
-                    " bytes, with a filter of " + format_bytes(chosen.filter_bytes) +
-                    " instead of " + format_bytes(runner_up.filter_bytes) + ".";
+                    percent_text(std::abs(written)) + more_or_fewer(written) + " bytes" + memory +
+                    ".";
   if (!costs.any()) {
     return {why, "How sure: the difference in hits has this sign with a probability of " +
                      sure_text(balance.lost.certainty) + ", that in bytes written of " +

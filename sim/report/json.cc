@@ -37,32 +37,37 @@ Json to_json(const Row& row) {
   return object;
 }
 
-Result<Row> row_of(const Json& object);
+// Far more than a report has, and far less than the stack holds.
+constexpr int kDepthMax = 32;
 
-Result<Value> value_of(const Json& json) {
+Result<Row> row_of(const Json& object, int depth);
+
+Result<Value> value_of(const Json& json, int depth) {
   if (json.is_null()) return Value{};
   if (json.is_boolean()) return json.get<bool>();
   if (json.is_number_unsigned()) return json.get<std::uint64_t>();
   if (json.is_number_integer()) return json.get<std::int64_t>();
   if (json.is_number()) return json.get<double>();
   if (json.is_string()) return json.get<std::string>();
-  if (json.is_object()) return row_of(json);
+  if (json.is_object()) return row_of(json, depth + 1);
+  // Notes are texts for people.
+  if (!json.empty() && json.front().is_string()) return Value{};
   std::vector<Row> rows;
   for (const Json& each : json) {
-    auto row = row_of(each);
+    auto row = row_of(each, depth + 1);
     if (!row) return std::unexpected(row.error());
     rows.push_back(std::move(*row));
   }
   return rows;
 }
 
-Result<Row> row_of(const Json& object) {
-  if (!object.is_object()) {
-    return fail("not an object");
+Result<Row> row_of(const Json& object, int depth) {
+  if (!object.is_object() || depth > kDepthMax) {
+    return fail(depth > kDepthMax ? "nested too deeply" : "not an object");
   }
   Row row;
   for (const auto& [key, json] : object.items()) {
-    auto value = value_of(json);
+    auto value = value_of(json, depth);
     if (!value) return fail("\"" + key + "\": " + value.error().message);
     row.push_back({key, std::move(*value)});
   }
@@ -76,11 +81,15 @@ std::string to_json_line(const Row& row) {
 }
 
 Result<Row> row_of_json(std::string_view text) {
-  const Json document = Json::parse(text, nullptr, false);
+  // The parser itself needs no stack for depth, but what it makes is taken apart by recursion.
+  const Json document = Json::parse(
+      text,
+      [](int depth, Json::parse_event_t /*event*/, Json& /*part*/) { return depth <= kDepthMax; },
+      false);
   if (document.is_discarded()) {
     return fail("not JSON");
   }
-  return row_of(document);
+  return row_of(document, 0);
 }
 
 std::string to_json(const Report& report, const JsonOptions& options) {

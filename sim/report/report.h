@@ -99,8 +99,8 @@ struct JsonOptions {
   bool machine = true;
 };
 std::string to_json(const Report& report, const JsonOptions& options);
-// A row as one line of JSON, without the newline; and back. Errors: not a JSON object, or one that
-// has lists of anything but objects.
+// A row as one line of JSON, without the newline; and back, where a list of texts is null. Errors:
+// not a JSON object, or one that has lists of anything else but objects.
 std::string to_json_line(const Row& row);
 Result<Row> row_of_json(std::string_view text);
 

@@ -170,6 +170,24 @@ void fill_by_seeds(const Pairs& pairs, Compared& compared) {
   compared.hits = estimate_mean(hits);
   compared.byte_hits = estimate_mean(bytes);
   compared.written = estimate_mean(written);
+  // Seeds say nothing of another trace: where they hardly matter, the trace's parts say more.
+  const auto& [a, b] = pairs.front();
+  if (parts_of(*a).empty() || parts_of(*a).size() != parts_of(*b).size()) return;
+  const auto widen = [](Estimate& estimate, const Estimate& by_part) {
+    const double half = (by_part.high - by_part.low) / 2;
+    if (half > (estimate.high - estimate.low) / 2) {
+      estimate.low = estimate.value - half;
+      estimate.high = estimate.value + half;
+      estimate.certainty = by_part.certainty;
+    }
+  };
+  if (const Estimate hits_by_part = by_parts(*a, *b, kHits);
+      hits_by_part.high - hits_by_part.low > compared.hits.high - compared.hits.low) {
+    compared.source = IntervalSource::kParts;
+  }
+  widen(compared.hits, by_parts(*a, *b, kHits));
+  widen(compared.byte_hits, by_parts(*a, *b, kByteHits));
+  widen(compared.written, written_by_parts(*a, *b));
 }
 
 Compared compare_setting(const Pairs& pairs) {
@@ -249,8 +267,9 @@ Options of_one_side(const std::vector<Row>& first, const std::vector<Row>& secon
 Row without_options(const Row& line, const Selection& selection) {
   Row kept = line;
   for (Field& field : kept) {
-    if (field.key != "options" && field.key != "result") continue;
-    std::erase_if(std::get<Row>(field.value), [&](const Field& option) {
+    auto* const row = std::get_if<Row>(&field.value);
+    if (row == nullptr || (field.key != "options" && field.key != "result")) continue;
+    std::erase_if(*row, [&](const Field& option) {
       return std::ranges::find(selection.options, option.key,
                                &std::pair<std::string, std::string>::first) !=
              selection.options.end();
@@ -303,7 +322,9 @@ std::string setting_of(const Row& line,
     if (!left_out && !text.empty()) setting += (setting.empty() ? "" : " ") + name + "=" + text;
   };
   if (options != nullptr && !options->empty()) {
-    for (const Field& option : *options) add(option.key, text_of_value(option.value));
+    Row sorted = *options;
+    std::ranges::sort(sorted, {}, &Field::key);
+    for (const Field& option : sorted) add(option.key, text_of_value(option.value));
   } else if (result != nullptr) {
     for (const std::string_view name : kOfReports) {
       const Value* const value = find(*result, name);
@@ -378,15 +399,17 @@ Result<Comparison> compare(const std::vector<Row>& first, const std::vector<Row>
       continue;
     }
     Compared compared = compare_setting(pairs);
-    compared.setting = key.substr(key.find('\n') + 1);
+    compared.setting = key.substr(compared.trace.size() + 1);
     differences.push_back(compared.hits.value);
     comparison.settings.push_back(std::move(compared));
   }
   comparison.only_second = b.all.size() - comparison.settings.size();
   if (comparison.settings.empty()) {
-    return fail(
-        "no setting is in both; choose what is to be compared, as results.jsonl:eviction=lru "
-        "results.jsonl:eviction=sieve");
+    return fail("no setting is in both, as \"" +
+                a.all.front().first.substr(a.all.front().first.find('\n') + 1) + "\" of A and \"" +
+                b.all.front().first.substr(b.all.front().first.find('\n') + 1) +
+                "\" of B; choose what is to be compared, as results.jsonl:eviction=lru "
+                "results.jsonl:eviction=sieve");
   }
   comparison.mean =
       differences.size() == 1 ? comparison.settings.front().hits : estimate_mean(differences);

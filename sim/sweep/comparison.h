@@ -27,7 +27,7 @@ Result<std::vector<Row>> selected(const Selection& selection, std::vector<Row> r
 enum class IntervalSource : std::uint8_t {
   kExact,  // one run each over the whole trace, without parts: no interval
   kParts,  // parts of the trace, one after the other (replay --parts)
-  kSeeds,  // runs that differ in the seed alone
+  kSeeds,  // runs that differ in the seed alone, where that is wider than by parts
   kSample  // the intervals of two samples
 };
 std::string_view to_string(IntervalSource source);

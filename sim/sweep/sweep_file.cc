@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "config/toml_document.h"
+#include "sim/sweep/read_file.h"
 
 namespace encore::sim {
 namespace {
@@ -27,9 +24,16 @@ constexpr std::array<std::string_view, 12> kOwn = {"json",     "html",      "svg
                                                    "interval", "mrc",       "bounds", "hold",
                                                    "threads",  "no-timing", "parts",  "help"};
 
+// Options whose lists would make several runs of one.
+constexpr std::array<std::string_view, 10> kListed = {
+    "cache-size",   "eviction",    "admission",      "capacity", "fpr",
+    "min-requests", "probability", "size-threshold", "window",   "write-cost"};
+
+// Without an exponent, which sizes and counts do not have: 100000, 0.00001.
 std::string text_of(double number) {
-  std::array<char, 32> text{};
-  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), number);
+  std::array<char, 400> text{};
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   return {text.data(), end};
 }
 
@@ -78,6 +82,7 @@ Result<Range> range_of(const TomlTable& table, const std::string& place) {
   Range range;
   bool has_from = false;
   bool has_to = false;
+  std::string step_unit;
   for (const auto& [key, value] : table) {
     const auto measure = measure_of(value);
     if (!measure) return refuse(value.place, key + " is no number; " + kRangeAccepted);
@@ -89,8 +94,9 @@ Result<Range> range_of(const TomlTable& table, const std::string& place) {
       has_to = true;
     } else if (key == "step") {
       range.step = measure->number;
-    } else if (key == "points" && measure->is_whole && measure->number >= 2 &&
-               measure->number <= static_cast<double>(kPointsMax)) {
+      step_unit = measure->unit;
+    } else if (key == "points" && measure->is_whole && measure->unit.empty() &&
+               measure->number >= 2 && measure->number <= static_cast<double>(kPointsMax)) {
       range.points = static_cast<std::size_t>(measure->number);
     } else if (key == "points") {
       return refuse(value.place, "points, accepted: 2 to " + std::to_string(kPointsMax));
@@ -99,6 +105,7 @@ Result<Range> range_of(const TomlTable& table, const std::string& place) {
     }
   }
   const bool fits = has_from && has_to && range.from.unit == range.to.unit &&
+                    (step_unit.empty() || step_unit == range.from.unit) &&
                     range.from.number <= range.to.number && !(range.step && range.points) &&
                     (!range.step || *range.step > 0) && (!range.points || range.from.number > 0);
   if (!fits) return refuse(place, kRangeAccepted);
@@ -152,6 +159,9 @@ Result<SweptOption> option_of(const std::string& name, const TomlValue& value, b
   if (std::ranges::find(kOwn, name) != kOwn.end()) {
     return refuse(value.place, name + " is no option of a sweep's runs");
   }
+  if (name.empty() || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") != std::string::npos) {
+    return refuse(value.place, "\"" + name + "\" is no option, accepted: one of encore-sim replay");
+  }
   if (const auto* flag = std::get_if<bool>(&value.value)) {
     option.is_flag = true;
     option.values = {*flag ? "true" : "false"};
@@ -171,8 +181,15 @@ Result<SweptOption> option_of(const std::string& name, const TomlValue& value, b
     option.values = {std::move(*text)};
     return option;
   }
+  if (!is_swept && std::ranges::find(kListed, name) != kListed.end()) {
+    return refuse(value.place, name + " has several values, accepted in [sweep]");
+  }
   for (const TomlValue& each : *list) {
     const auto* flag = std::get_if<bool>(&each.value);
+    if ((flag != nullptr) != std::holds_alternative<bool>(list->front().value) ||
+        (flag != nullptr && !is_swept)) {
+      return refuse(each.place, name + ": true and false, accepted without others and in [sweep]");
+    }
     option.is_flag = option.is_flag || flag != nullptr;
     auto text = flag != nullptr ? Result<std::string>(*flag ? "true" : "false") : scalar_of(each);
     if (!text) return std::unexpected(text.error());
@@ -209,7 +226,7 @@ Result<void> read_traces(const TomlValue& value, Sweep& sweep) {
   if (list == nullptr) return refuse(value.place, "traces, accepted: a list of files");
   for (const TomlValue& each : *list) {
     const auto* path = std::get_if<std::string>(&each.value);
-    if (path == nullptr || path->empty() || *path == "-") {
+    if (path == nullptr || path->empty() || *path == "-" || path->find('\n') != std::string::npos) {
       return refuse(each.place, "traces, accepted: a list of files");
     }
     sweep.traces.push_back({.name = *path, .path = *path});
@@ -247,15 +264,10 @@ Result<Sweep> parse_sweep(std::string_view text, std::string_view name) {
 }
 
 Result<Sweep> read_sweep(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) {
-    return fail("cannot read " + path +
-                (errno == 0 ? "" : std::string(": ") + std::strerror(errno)));
-  }
+  const auto text = read_file(path);
+  if (!text) return std::unexpected(text.error());
   const std::size_t slash = path.rfind('/');
-  auto sweep = parse_sweep(text, slash == std::string::npos ? path : path.substr(slash + 1));
+  auto sweep = parse_sweep(*text, slash == std::string::npos ? path : path.substr(slash + 1));
   if (sweep && slash != std::string::npos) {
     for (SweptTrace& trace : sweep->traces) {
       if (!trace.path.starts_with('/')) trace.path.insert(0, path.substr(0, slash + 1));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,24 +10,23 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "base/cli/output_file.h"
+#include "sim/sweep/read_file.h"
 
 namespace encore::sim {
 namespace {
 
-Result<std::string> read_file(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) {
-    return fail("cannot read " + path +
-                (errno == 0 ? "" : std::string(": ") + std::strerror(errno)));
-  }
-  return text;
+bool is_schema(const Row& row) {
+  const Value* const schema = find(row, "schema");
+  const auto* const version = schema == nullptr ? nullptr : std::get_if<std::uint64_t>(schema);
+  return version != nullptr && *version == kResultsSchema;
+}
+
+bool has_row(const Row& row, std::string_view key) {
+  const Value* const value = find(row, key);
+  return value != nullptr && std::holds_alternative<Row>(*value);
 }
 
 Result<Row> parse_line(std::string_view line, const std::string& name, std::size_t number) {
@@ -35,11 +35,9 @@ Result<Row> parse_line(std::string_view line, const std::string& name, std::size
   if (!row) {
     return fail(place + row.error().message + "; accepted: lines of encore-sim sweep");
   }
-  const Value* const schema = find(*row, "schema");
-  const auto* const version = schema == nullptr ? nullptr : std::get_if<std::uint64_t>(schema);
-  if (version == nullptr || *version != kResultsSchema) {
-    return fail(place + "schema " + (version == nullptr ? "missing" : std::to_string(*version)) +
-                ", accepted: " + std::to_string(kResultsSchema));
+  if (!is_schema(*row) || !has_row(*row, "options") || !has_row(*row, "result")) {
+    return fail(place + "no result of schema " + std::to_string(kResultsSchema) +
+                "; accepted: lines of encore-sim sweep");
   }
   return row;
 }
@@ -93,11 +91,11 @@ TaskClaim::~TaskClaim() {
   ::close(fd_);
 }
 
-Result<TaskResults> TaskResults::open(std::string directory) {
+Result<void> TaskResults::make_directory() const {
   std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return fail("cannot make " + directory + ": " + error.message());
-  return TaskResults(std::move(directory));
+  std::filesystem::create_directories(directory_, error);
+  if (error) return fail("cannot make " + directory_ + ": " + error.message());
+  return {};
 }
 
 bool TaskResults::is_done(const Task& task) const {
@@ -114,6 +112,14 @@ Result<std::optional<TaskClaim>> TaskResults::claim(const Task& task) const {
     if (error == EWOULDBLOCK) return std::nullopt;
     return fail("cannot lock " + path + ": " + std::strerror(error));
   }
+  // The process that had it may have removed the file between the two calls.
+  struct stat locked{};
+  struct stat there{};
+  if (::fstat(fd, &locked) != 0 || ::stat(path.c_str(), &there) != 0 ||
+      locked.st_ino != there.st_ino) {
+    ::close(fd);
+    return std::nullopt;
+  }
   std::optional<TaskClaim> claim(std::in_place, fd, path);
   // The process that had it may have just ended with its result.
   if (is_done(task)) return std::nullopt;
@@ -127,7 +133,12 @@ Result<void> TaskResults::write(const Task& task, const std::vector<Row>& rows) 
 }
 
 Result<std::vector<Row>> TaskResults::read(const Task& task) const {
-  return read_results(path_of(task));
+  auto rows = read_results(path_of(task));
+  if (rows && rows->size() == std::max<std::size_t>(task.sizes.size(), 1)) return rows;
+  return fail((rows ? path_of(task) + ": " + std::to_string(rows->size()) + " results of " +
+                          std::to_string(std::max<std::size_t>(task.sizes.size(), 1))
+                    : rows.error().message) +
+              "; remove the file to run the task again");
 }
 
 Row result_row(const Task& task, std::size_t run, Row result) {
@@ -148,8 +159,16 @@ Result<std::vector<Row>> parse_results(std::string_view text, const std::string&
     const Value* const rows = find(*report, "rows");
     const auto* const list = rows == nullptr ? nullptr : std::get_if<std::vector<Row>>(rows);
     if (list != nullptr) {
+      if (!is_schema(*report)) {
+        return fail(name +
+                    ": a report of another schema, accepted: " + std::to_string(kResultsSchema));
+      }
       std::vector<Row> results;
       for (const Row& row : *list) {
+        if (find(row, "object_hit_ratio") == nullptr || find(row, "task") != nullptr) {
+          return fail(name +
+                      ": accepted: a report of encore-sim replay, or results.jsonl of a sweep");
+        }
         results.push_back({{"schema", kResultsSchema}, {"options", Row{}}, {"result", row}});
         if (const Value* const trace = find(row, "trace")) {
           results.back().push_back({"trace", *trace});
@@ -175,6 +194,8 @@ Result<std::vector<Row>> parse_results(std::string_view text, const std::string&
 }
 
 Result<std::vector<Row>> read_results(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return read_results(path + "/results.jsonl");
   const auto text = read_file(path);
   return text ? parse_results(*text, path) : std::unexpected(text.error());
 }

@@ -37,9 +37,10 @@ class TaskClaim {
 
 class TaskResults {
  public:
-  // Makes the directory where it is missing. Errors: it cannot be made.
-  static Result<TaskResults> open(std::string directory);
+  explicit TaskResults(std::string directory) : directory_(std::move(directory)) {}
 
+  // Makes the directory where it is missing. Errors: it cannot be made.
+  Result<void> make_directory() const;
   const std::string& directory() const { return directory_; }
   bool is_done(const Task& task) const;
   // Nothing: another process has the task, or it is done. Errors: no lock can be made there.
@@ -50,7 +51,6 @@ class TaskResults {
   Result<std::vector<Row>> read(const Task& task) const;
 
  private:
-  explicit TaskResults(std::string directory) : directory_(std::move(directory)) {}
   std::string path_of(const Task& task) const { return directory_ + "/" + task.name + ".jsonl"; }
 
   std::string directory_;
@@ -59,7 +59,8 @@ class TaskResults {
 // A line for one run of the task: `result` is its row of the replay's report.
 Row result_row(const Task& task, std::size_t run, Row result);
 
-// Reads JSON lines, or the rows of one report (encore-sim ... --json). `name` is for errors.
+// Reads JSON lines, or the rows of one report (encore-sim replay --json). `name` is for errors; a
+// directory is that of a sweep.
 Result<std::vector<Row>> parse_results(std::string_view text, const std::string& name);
 Result<std::vector<Row>> read_results(const std::string& path);
 

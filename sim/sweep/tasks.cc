@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <unordered_set>
@@ -16,7 +17,7 @@ namespace encore::sim {
 namespace {
 
 constexpr std::string_view kSizes = "cache-size";
-constexpr int kForm = 1;  // the form of names and results
+constexpr int kForm = 2;  // the form of names and results
 
 std::string_view value_of(const TaskOptions& options, std::string_view name,
                           std::string_view missing) {
@@ -82,23 +83,44 @@ std::string stem_of(std::string_view path) {
   return plain(name.substr(0, name.find('.')));
 }
 
-std::string name_of(const Task& task, std::uint64_t trace_bytes) {
+std::string hash_of(std::string_view bytes) {
+  const filter::Hash128 hash = filter::hash_key(filter::HashFamily::kXxh3, {}, bytes);
+  std::array<char, 17> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx",
+                static_cast<unsigned long long>(hash.lo ^ hash.hi));
+  return digits.data();
+}
+
+// The file's size and a hash of its beginning and its end: traces of terabytes are not read for a
+// name.
+Result<std::string> content_of(const std::string& path) {
+  constexpr std::uint64_t kPart = 1U << 20U;
+  std::error_code error;
+  const std::uint64_t bytes = std::filesystem::file_size(path, error);
+  if (error) return fail("cannot read " + path + ": " + error.message());
+  std::ifstream file(path, std::ios::binary);
+  std::string part(static_cast<std::size_t>(std::min(bytes, 2 * kPart)), '\0');
+  const std::uint64_t first = std::min(bytes, kPart);
+  file.read(part.data(), static_cast<std::streamsize>(first));
+  file.seekg(static_cast<std::streamoff>(bytes - (part.size() - first)));
+  file.read(part.data() + first, static_cast<std::streamsize>(part.size() - first));
+  if (!file) return fail("cannot read " + path);
+  return std::to_string(bytes) + " " + hash_of(part);
+}
+
+std::string name_of(const Task& task, const std::string& trace, std::uint64_t parts) {
   std::string content = std::to_string(kForm) + "\n" ENCORE_VERSION "\n" + task.trace.name + "\n" +
-                        std::to_string(trace_bytes) + "\n";
+                        trace + "\n" + std::to_string(parts) + "\n";
   TaskOptions sorted = task.options;
   std::ranges::sort(sorted);
   for (const auto& [option, text] : sorted) content += option + "=" + text + "\n";
   for (const std::string& size : task.sizes) content += size + ",";
-  const filter::Hash128 hash = filter::hash_key(filter::HashFamily::kXxh3, {}, content);
-  std::array<char, 17> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx",
-                static_cast<unsigned long long>(hash.lo ^ hash.hi));
   std::string name = stem_of(task.trace.name);
   for (const std::string_view option : {"eviction", "admission"}) {
     const auto text = value_of(task.options, option, {});
     if (!text.empty()) name += "-" + plain(text);
   }
-  return name + "-" + digits.data();
+  return name + "-" + hash_of(content);
 }
 
 void set_words(const Sweep& sweep, Task& task) {
@@ -128,7 +150,7 @@ bool advance(std::vector<std::size_t>& at, const std::vector<const SweptOption*>
 
 }  // namespace
 
-Result<std::vector<Task>> plan_tasks(const Sweep& sweep) {
+Result<std::vector<Task>> plan_tasks(const Sweep& sweep, std::uint64_t parts) {
   std::vector<const SweptOption*> outer;
   std::vector<std::string> sizes;
   for (const SweptOption& option : sweep.options) {
@@ -141,9 +163,8 @@ Result<std::vector<Task>> plan_tasks(const Sweep& sweep) {
   std::vector<Task> tasks;
   std::unordered_set<std::string> names;
   for (const SweptTrace& trace : sweep.traces) {
-    std::error_code error;
-    const std::uint64_t bytes = std::filesystem::file_size(trace.path, error);
-    if (error) return fail("cannot read " + trace.path + ": " + error.message());
+    const auto content = content_of(trace.path);
+    if (!content) return std::unexpected(content.error());
     std::vector<std::size_t> at(outer.size(), 0);
     do {
       Task task{.name = {}, .trace = trace, .options = {}, .sizes = sizes, .words = {}};
@@ -152,7 +173,7 @@ Result<std::vector<Task>> plan_tasks(const Sweep& sweep) {
         all.emplace_back(outer[i]->name, outer[i]->values[at[i]]);
       }
       task.options = without_idle(all);
-      task.name = name_of(task, bytes);
+      task.name = name_of(task, *content, parts);
       set_words(sweep, task);
       if (names.insert(task.name).second) tasks.push_back(std::move(task));
     } while (advance(at, outer));

@@ -3,6 +3,7 @@
 // of the sweep's file, and a result that is there needs no second run. Values.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,8 +25,8 @@ struct Task {
   std::vector<std::string> words;
 };
 
-// All tasks of a sweep, without those that would be equal because an option has no effect on their
-// admission. Errors: a trace that is not there.
-Result<std::vector<Task>> plan_tasks(const Sweep& sweep);
+// All tasks of a sweep, whose counts come in so many parts (0: none), without those that would be
+// equal because an option has no effect on their admission. Errors: a trace that is not there.
+Result<std::vector<Task>> plan_tasks(const Sweep& sweep, std::uint64_t parts);
 
 }  // namespace encore::sim

@@ -86,7 +86,8 @@ bool fits(char shape, std::string_view text) {
     case 'b':
       return text == "0" || text == "1";
     case 'm':
-      return is_digits(text) && text.size() == 18;
+      // Up to the last nanosecond that 64 bits hold.
+      return is_digits(text) && text.size() == 18 && text <= "208678000000000000";
     case 'g':
       return is_one_of(kImages, lower(text));
     case 'f':

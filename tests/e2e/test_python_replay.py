@@ -139,7 +139,7 @@ class Replays(LaboratoryCase):
 
     def test_errors_are_those_of_the_program(self):
         trace = lab.array_trace(np.arange(10))
-        self.refused('unknown eviction policy "lr", accepted: sieve lru', lab.replay, trace, eviction="lr")
+        self.refused('unknown eviction policy "lr", did you mean "lru"\\? Accepted: sieve lru', lab.replay, trace, eviction="lr")
         self.refused('--cache-size "0%", accepted', lab.replay, trace, cache_size="0%")
         self.refused("unknown option .*--evictoin", lab.replay, trace, evictoin="lru")
         self.refused("cannot open /nonexistent", lab.replay, lab.open_trace("/nonexistent"))

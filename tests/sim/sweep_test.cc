@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -24,6 +26,7 @@
 #include "tests/catch.h"
 #include "tests/sim/directory.h"
 #include "tests/sim/run.h"
+#include "tests/sim/trace_bytes.h"
 
 namespace encore::sim {
 namespace {
@@ -52,6 +55,9 @@ TEST_CASE("a sweep's values are lists and ranges", "[sweep]") {
   CHECK(values_in("{ from = \"1%\", to = \"100%\", points = 3 }") == Texts{"1%", "10%", "100%"});
   CHECK(values_in("{ from = \"1MiB\", to = \"64MiB\", points = 4 }") ==
         Texts{"1MiB", "4MiB", "16MiB", "64MiB"});
+  CHECK(values_in("{ from = 100000, to = 300000, step = 100000 }") ==
+        Texts{"100000", "200000", "300000"});
+  CHECK(values_in("[1e-05, 1e6]") == Texts{"0.00001", "1000000"});
   CHECK(values_in("{ from = 100, to = 200, points = 3 }") == Texts{"100", "141", "200"});
   // Rounded to whole numbers, a value comes once.
   CHECK(values_in("{ from = 1, to = 2, points = 5 }") == Texts{"1", "2"});
@@ -73,10 +79,17 @@ TEST_CASE("a fault in a sweep's file is shown with its place", "[sweep]") {
       {swept("seed = { from = 1, to = 2, points = 1 }"), "points, accepted: 2 to 10000"},
       {swept("seed = { from = 1, to = 2, by = 1 }"), "unknown key by"},
       {swept("seed = { from = \"1%\", to = \"2MiB\" }"), "numbers of one unit"},
-      {swept("seed = { from = 1, to = 1e9 }"), "a range of 1e+09 values, accepted: 10000"},
+      {swept("seed = { from = 1, to = 1e9 }"), "a range of 1000000000 values, accepted: 10000"},
       {swept("seed = 2026-11-29"), "a date or a time"},
+      {swept("seed = { from = \"1%\", to = \"3%\", step = \"1GiB\" }"), "numbers of one unit"},
+      {swept("seed = { from = 1, to = 3, points = \"5%\" }"), "points, accepted"},
+      {swept("no-refresh = [true, \"yes\"]"), "accepted without others"},
+      {"traces = [\"t\"]\n[fixed]\nno-refresh = [true, false]\n", "and in [sweep]"},
+      {"traces = [\"t\"]\n[fixed]\neviction = [\"lru\", \"fifo\"]\n", "accepted in [sweep]"},
+      {swept("\"\" = 1"), "is no option"},
+      {swept("\"cache-size=1%\" = 1"), "is no option"},
       {"traces = [\"t\"]\n[fixed]\nseed = 1\n[sweep]\nseed = [1]\n", "in [fixed] and in [sweep]"},
-      {swept("a = { from = 1, to = 2000 }\nb = { from = 1, to = 2000 }"), "4e+06 runs"},
+      {swept("a = { from = 1, to = 2000 }\nb = { from = 1, to = 2000 }"), "4000000 runs"},
   }));
   CAPTURE(text);
   CHECK(fault_of(text).find(fault) != std::string::npos);
@@ -90,7 +103,7 @@ struct Planned {
         directory.write("s.toml", "traces = [\"t.csv\"]\n[sweep]\n" + options + "\n");
     const auto sweep = read_sweep(path);
     REQUIRE(sweep);
-    auto tasks = plan_tasks(*sweep);
+    auto tasks = plan_tasks(*sweep, 16);
     REQUIRE(tasks);
     return std::move(*tasks);
   }
@@ -132,13 +145,13 @@ TEST_CASE("a task's name is that of its content", "[sweep]") {
 TEST_CASE("a task is claimed by one process, until that ends", "[sweep]") {
   const Planned planned;
   const auto tasks = planned.tasks("seed = [1, 2]");
-  const auto results = TaskResults::open(planned.directory.at("r"));
-  REQUIRE(results);
+  const TaskResults results(planned.directory.at("r"));
+  REQUIRE(results.make_directory());
   std::array<int, 2> ready{};
   REQUIRE(::pipe(ready.data()) == 0);
   const pid_t other = ::fork();
   if (other == 0) {
-    const auto claim = results->claim(tasks[0]);
+    const auto claim = results.claim(tasks[0]);
     const char said = claim && *claim ? 'y' : 'n';
     [[maybe_unused]] const auto written = ::write(ready[1], &said, 1);
     ::pause();
@@ -148,23 +161,23 @@ TEST_CASE("a task is claimed by one process, until that ends", "[sweep]") {
   REQUIRE(::read(ready[0], &said, 1) == 1);
   CHECK(said == 'y');
   {
-    const auto taken = results->claim(tasks[0]);
+    const auto taken = results.claim(tasks[0]);
     REQUIRE(taken);
     CHECK_FALSE(*taken);
-    const auto free = results->claim(tasks[1]);
+    const auto free = results.claim(tasks[1]);
     REQUIRE(free);
     CHECK(*free);
   }
   REQUIRE(::kill(other, SIGKILL) == 0);
   REQUIRE(::waitpid(other, nullptr, 0) == other);
-  const auto again = results->claim(tasks[0]);
+  const auto again = results.claim(tasks[0]);
   REQUIRE(again);
   CHECK(*again);
   ::close(ready[0]);
   ::close(ready[1]);
-  REQUIRE(results->write(tasks[0], {result_row(tasks[0], 0, {{"hits", std::uint64_t{7}}})}));
-  CHECK(results->is_done(tasks[0]));
-  const auto rows = results->read(tasks[0]);
+  REQUIRE(results.write(tasks[0], {result_row(tasks[0], 0, {{"hits", std::uint64_t{7}}})}));
+  CHECK(results.is_done(tasks[0]));
+  const auto rows = results.read(tasks[0]);
   REQUIRE(rows);
   CHECK(number_of(rows->front(), "hits") == 7);
 }
@@ -346,6 +359,7 @@ TEST_CASE("a comparison's interval is that of parts, of seeds, or none", "[sweep
   CHECK(by_parts.hits.value == Approx(0.1));
   // Two parts, 15 and 5 more of 100: each moves the difference by .025; t of one degree.
   CHECK(by_parts.hits.high - by_parts.hits.value == Approx(12.706 * 0.05).epsilon(0.001));
+  rows = {line_of(1, 0.5, {}, "lru"), line_of(1, 0.6, {}, "sieve")};
   rows.push_back(line_of(2, 0.4, {}, "lru"));
   rows.push_back(line_of(2, 0.56, {}, "sieve"));
   const Compared by_seeds = comparison().settings.front();
@@ -397,7 +411,95 @@ TEST_CASE("compare says where B has fewer hits", "[sweep]") {
                 "nothing with eviction=lrv, accepted: lru, random, belady");
   check_refused(run({"compare", results + ":eviction=lru", results + ":eviction="}),
                 "accepted: FILE or FILE:OPTION=VALUE");
-  check_refused(run({"compare", directory.at("t.csv"), results}), "accepted: lines of encore-sim");
+  check_refused(run({"compare", directory.at("t.csv"), results}),
+                "accepted: lines of encore-sim sweep");
+}
+
+TEST_CASE("reports of replay are compared, and directories of sweeps", "[sweep]") {
+  const Directory directory;
+  const std::string trace = directory.write("t.csv", csv_trace());
+  const std::string sweep =
+      directory.write("s.toml", "traces = [\"t.csv\"]\n[sweep]\neviction = [\"lru\", \"sieve\"]\n");
+  REQUIRE(run({"sweep", sweep}).exit_code == 0);
+  const std::string results = directory.at("s.results");
+  CHECK(run({"compare", results + ":eviction=lru", results + ":eviction=sieve"}).exit_code == 0);
+  for (const char* eviction : {"lru", "sieve"}) {
+    REQUIRE(run("replay " + trace + " --admission always --parts 8 --eviction " + eviction +
+                " --json=" + directory.at(std::string(eviction) + ".json"))
+                .exit_code == 0);
+  }
+  const Ran ran = run({"compare", directory.at("lru.json") + ":eviction=lru",
+                       directory.at("sieve.json") + ":eviction=sieve", "--json", "--no-timing"});
+  CAPTURE(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  CHECK(nlohmann::json::parse(ran.out)["rows"][0]["by"] == "parts");
+  check_refused(run({"sweep", directory.at("")}), "it is a directory");
+  REQUIRE(run("stats " + trace + " --json=" + directory.at("stats.json")).exit_code == 0);
+  check_refused(run({"compare", directory.at("stats.json"), directory.at("stats.json")}),
+                "accepted: a report of encore-sim replay");
+}
+
+TEST_CASE("what is no result is refused, whatever its shape", "[sweep]") {
+  const Directory directory;
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
+  deep += "1" + std::string(100'000, '}');
+  const std::string text =
+      GENERATE_COPY(std::string("{\"schema\":1,\"options\":5,\"result\":{},\"trace\":\"a\"}"),
+                    std::string("{\"schema\":1,\"options\":{},\"result\":[],\"trace\":\"a\"}"),
+                    std::string("{\"schema\":99,\"rows\":[{\"object_hit_ratio\":1}]}"),
+                    std::string("[1,2]"), std::string(), std::string("7"), deep);
+  const std::string path = directory.write("odd.jsonl", text);
+  CHECK(run({"compare", path, path}).exit_code == 2);
+}
+
+TEST_CASE("a task is another one with other parts, or another trace of the same size", "[sweep]") {
+  const Directory directory;
+  directory.write("t.csv", "key,size\na,1\n");
+  const std::string path = directory.write("s.toml", "traces = [\"t.csv\"]\n[sweep]\nseed = 1\n");
+  const auto name = [&](std::uint64_t parts) {
+    const auto sweep = read_sweep(path);
+    REQUIRE(sweep);
+    const auto tasks = plan_tasks(*sweep, parts);
+    REQUIRE(tasks);
+    return tasks->front().name;
+  };
+  const std::string first = name(16);
+  CHECK(first == name(16));
+  CHECK(first != name(0));
+  directory.write("t.csv", "key,size\nb,1\n");
+  CHECK(first != name(16));
+}
+
+TEST_CASE("a damaged result is named with what to do", "[sweep]") {
+  const Directory directory;
+  directory.write("t.csv", csv_trace());
+  const std::string sweep =
+      directory.write("s.toml", "traces = [\"t.csv\"]\n[sweep]\ncache-size = [\"10%\", \"30%\"]\n");
+  REQUIRE(run({"sweep", sweep}).exit_code == 0);
+  std::string path;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.at("s.results"))) {
+    if (entry.path().filename().string().starts_with("t-")) path = entry.path().string();
+  }
+  const std::string whole = contents(path);
+  for (const std::string& left : {whole.substr(0, whole.find('\n') + 1), whole.substr(0, 50)}) {
+    std::ofstream(path, std::ios::binary) << left;
+    check_refused(run({"sweep", sweep}), "remove the file to run the task again");
+  }
+}
+
+TEST_CASE("seeds without effect do not make a difference certain", "[sweep]") {
+  const Selection lru{.path = "r", .options = {{"eviction", "lru"}}};
+  const Selection sieve{.path = "r", .options = {{"eviction", "sieve"}}};
+  std::vector<Row> rows;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    rows.push_back(line_of(seed, 0.5, {{100, 40}, {100, 60}}, "lru"));
+    rows.push_back(line_of(seed, 0.6, {{100, 55}, {100, 65}}, "sieve"));
+  }
+  const auto done = compare(*selected(lru, rows), *selected(sieve, rows));
+  REQUIRE(done);
+  CHECK(done->settings.front().source == IntervalSource::kParts);
+  CHECK(done->settings.front().hits.high - 0.1 == Approx(12.706 * 0.05).epsilon(0.001));
 }
 
 TEST_CASE("a word for a shell comes back from it as it was", "[sweep]") {
