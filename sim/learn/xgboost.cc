@@ -37,7 +37,9 @@ constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
   X(XGBoosterPredict)
 
 struct XgboostLibrary {
-#define ENCORE_MEMBER(function) decltype(&::function) function = nullptr;
+// A member is named by the argument, which parentheses would not let it be.
+#define ENCORE_MEMBER(function) \
+  decltype(&::function) function = nullptr;  // NOLINT(bugprone-macro-parentheses)
   ENCORE_XGBOOST_FUNCTIONS(ENCORE_MEMBER)
 #undef ENCORE_MEMBER
 };
@@ -87,8 +89,8 @@ class Matrix {
 class Booster {
  public:
   explicit Booster(const Matrix& rows) {
-    const DMatrixHandle handle = rows.handle();
-    check(library()->XGBoosterCreate(&handle, 1, &handle_));
+    const std::array handles = {rows.handle()};
+    check(library()->XGBoosterCreate(handles.data(), handles.size(), &handle_));
   }
   ~Booster() { library()->XGBoosterFree(handle_); }
   Booster(const Booster&) = delete;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <list>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <utility>
