@@ -401,7 +401,8 @@ TEST_CASE("compare says where B has fewer hits", "[sweep]") {
   const Ran better = run({"compare", results + ":eviction=lru", results + ":eviction=belady",
                           "--worse-max", "0", "--json", "--no-timing"});
   CHECK(better.exit_code == 0);
-  for (const auto& row : nlohmann::json::parse(better.out)["rows"]) CHECK(row["verdict"] == "more");
+  const auto report = nlohmann::json::parse(better.out);
+  for (const auto& row : report["rows"]) CHECK(row["verdict"] == "more");
   const Ran worse = run(
       {"compare", results + ":eviction=belady", results + ":eviction=lru", "--worse-max", "0.5"});
   CHECK(worse.exit_code == 1);
