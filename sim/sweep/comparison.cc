@@ -181,11 +181,11 @@ void fill_by_seeds(const Pairs& pairs, Compared& compared) {
       estimate.certainty = by_part.certainty;
     }
   };
-  if (const Estimate hits_by_part = by_parts(*a, *b, kHits);
-      hits_by_part.high - hits_by_part.low > compared.hits.high - compared.hits.low) {
+  const Estimate hits_by_part = by_parts(*a, *b, kHits);
+  if (hits_by_part.high - hits_by_part.low > compared.hits.high - compared.hits.low) {
     compared.source = IntervalSource::kParts;
   }
-  widen(compared.hits, by_parts(*a, *b, kHits));
+  widen(compared.hits, hits_by_part);
   widen(compared.byte_hits, by_parts(*a, *b, kByteHits));
   widen(compared.written, written_by_parts(*a, *b));
 }

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "filter/mean.h"
+
 namespace encore::sim {
 namespace {
 
@@ -34,8 +36,9 @@ double beta_fraction(double a, double b, double x) {
 double beta_share(double a, double b, double x) {
   if (x <= 0) return 0;
   if (x >= 1) return 1;
-  const double front = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) +
-                                a * std::log(x) + b * std::log1p(-x));
+  const double front =
+      std::exp(filter::log_factorial(a + b - 1) - filter::log_factorial(a - 1) -
+               filter::log_factorial(b - 1) + a * std::log(x) + b * std::log1p(-x));
   return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
                                    : 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
