@@ -1,8 +1,10 @@
-// Means over counts, for the formulas of theory.h.
+// Means over counts, for the formulas of theory.h, and of samples that are compared with them.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 namespace encore::filter {
 
@@ -80,6 +82,27 @@ double line_mean(double keys, double lines, F f) {
   const double whole = std::floor(keys);
   const double rest = keys - whole;
   return (1 - rest) * binomial_mean(whole) + (rest > 0 ? rest * binomial_mean(whole + 1) : 0);
+}
+
+// Mean of a sample, and how far it is from its expectation in standard errors; nothing without
+// spread.
+struct SampleMean {
+  double mean = 0;
+  std::optional<double> sigmas;
+};
+inline SampleMean sample_mean(const std::vector<double>& sample, double expected) {
+  const auto n = static_cast<double>(sample.size());
+  double mean = 0;
+  for (const double x : sample) {
+    mean += x / n;
+  }
+  double variance = 0;
+  for (const double x : sample) {
+    variance += (x - mean) * (x - mean);
+  }
+  const bool spreads = sample.size() > 1 && variance > 0;
+  return {mean, spreads ? std::optional((mean - expected) / std::sqrt(variance / (n - 1) / n))
+                        : std::nullopt};
 }
 
 }  // namespace encore::filter

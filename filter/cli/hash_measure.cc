@@ -10,6 +10,7 @@
 
 #include "base/cpu_time.h"
 #include "filter/bloom_filter.h"
+#include "filter/mean.h"
 #include "filter/positions.h"
 #include "filter/theory.h"
 
@@ -114,21 +115,6 @@ class Evenness {
   std::uint64_t total_ = 0;
 };
 
-// The deviation of a sample's mean from an expectation, in standard errors; 0 without spread.
-double deviation(const std::vector<double>& sample, double expected) {
-  const auto n = static_cast<double>(sample.size());
-  double mean = 0;
-  for (const double x : sample) {
-    mean += x / n;
-  }
-  double variance = 0;
-  for (const double x : sample) {
-    variance += (x - mean) * (x - mean);
-  }
-  return sample.size() < 2 || variance == 0 ? 0
-                                            : (mean - expected) / std::sqrt(variance / (n - 1) / n);
-}
-
 }  // namespace
 
 double fields_fpr(const HashTrial& trial) {
@@ -179,10 +165,10 @@ Result<HashQuality> measure_quality(const HashTrial& trial, Monitor& monitor) {
   const FilterShape shape = accepted->shape();
   quality.theory =
       fpr_exact(shape, trial.keys).value_or(fpr(shape, static_cast<double>(trial.keys)));
-  quality.sigmas = deviation(rates, quality.theory);
+  quality.sigmas = sample_mean(rates, quality.theory).sigmas.value_or(0);
   if (field_width(trial.family, made.bits) != 0) {
     quality.own_theory = fields_fpr(made);
-    quality.own_sigmas = deviation(rates, quality.own_theory);
+    quality.own_sigmas = sample_mean(rates, quality.own_theory).sigmas.value_or(0);
   }
   quality.evenness = evenness.sigmas();
   return quality;

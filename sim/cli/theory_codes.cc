@@ -1,7 +1,7 @@
 // encore-sim theory codes: a Bloom filter against superimposed codes and bit vectors.
 #include <cmath>
-#include <optional>
 
+#include "filter/mean.h"
 #include "filter/superimposed_theory.h"
 #include "filter/theory.h"
 #include "sim/cli/blocks_theory.h"
@@ -13,27 +13,6 @@ namespace encore::sim {
 namespace {
 
 constexpr NumberRange kCodeKeys{.min = 1, .max = 1'000'000'000};
-
-// Mean of a sample, and how far it is from its expectation in standard errors.
-struct Sampled {
-  double mean = 0;
-  std::optional<double> z;
-};
-
-Sampled sampled(const std::vector<double>& sample, double expected) {
-  const auto n = static_cast<double>(sample.size());
-  double mean = 0;
-  for (const double x : sample) {
-    mean += x / n;
-  }
-  double variance = 0;
-  for (const double x : sample) {
-    variance += (x - mean) * (x - mean);
-  }
-  const bool spreads = sample.size() > 1 && variance > 0;
-  return {mean, spreads ? std::optional((mean - expected) / std::sqrt(variance / (n - 1) / n))
-                        : std::nullopt};
-}
 
 class CodesCommand final : public Command {
  public:
@@ -183,12 +162,12 @@ class CodesCommand final : public Command {
     }
     // An interrupted sample is left out.
     if (!rates.empty() && !monitor.heard) {
-      const Sampled measured_bits = sampled(bits, set_bits);
-      const Sampled measured_rate = sampled(rates, rate);
+      const filter::SampleMean measured_bits = filter::sample_mean(bits, set_bits);
+      const filter::SampleMean measured_rate = filter::sample_mean(rates, rate);
       row.push_back({"set_bits_measured", measured_bits.mean});
-      row.push_back({"z_set_bits", of(measured_bits.z)});
+      row.push_back({"z_set_bits", of(measured_bits.sigmas)});
       row.push_back({"fpr_measured", measured_rate.mean});
-      row.push_back({"z_theory", of(measured_rate.z)});
+      row.push_back({"z_theory", of(measured_rate.sigmas)});
     }
     return row;
   }
