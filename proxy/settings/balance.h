@@ -1,6 +1,6 @@
 // Which of several servers gets a request: each in its turn, or one of two that has less to do.
 // Pure: what may be asked is given as candidates, randomness by the caller. (Always the same one
-// for a key: hash_ring.h.)
+// for a key: cache/hash_ring.h.)
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "cache/hash_ring.h"
+
 namespace encore::server {
 
-// A server that may be asked.
-struct ServerCandidate {
-  std::size_t server = 0;    // its place in the group
-  std::uint32_t weight = 1;  // its share relative to the others', at least 1
-  std::uint32_t active = 0;  // requests in progress
-};
+using cache::ServerCandidate;
 
 // Smooth weighted round robin: in any stretch of turns each server has its share of them, spread
 // evenly. Each turn gives every server credit by its weight, and the one with most pays for all. A

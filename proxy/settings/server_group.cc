@@ -20,13 +20,13 @@ void ServerGroup::add(OriginServer server) {
 }
 
 void ServerGroup::begin(const ServerGroup* before, Checks checks) {
-  std::vector<HashRing::Server> named;
+  std::vector<cache::HashRing::Server> named;
   std::string names;
   for (const OriginServer& server : servers_) {
     named.push_back({.name = server.pool_key, .weight = server.weight});
     names += server.pool_key + " ";
   }
-  if (is_hashed()) ring_ = HashRing(named);
+  if (is_hashed()) ring_ = cache::HashRing(named);
   const MutexLock lock(mutex_);
   turns_ = RoundRobin(servers_.size());
   // The choices are not secret, but differ between two groups.
@@ -116,10 +116,10 @@ std::size_t ServerGroup::pick(std::span<const ServerCandidate> candidates,
     case config::Balance::kLeastRequests:
       return pick_least_requests(candidates, random());
     case config::Balance::kHash:
-      return ring_.pick(choice.hash, candidates, HashRing::Load::kBounded);
+      return ring_.pick(choice.hash, candidates, cache::HashRing::Load::kBounded);
     case config::Balance::kClient:
       // A client's session is on one server, however busy.
-      return ring_.pick(choice.hash, candidates, HashRing::Load::kAny);
+      return ring_.pick(choice.hash, candidates, cache::HashRing::Load::kAny);
     case config::Balance::kRoundRobin:
       break;
   }

@@ -23,7 +23,6 @@
 #include "proxy/net/tls.h"
 #include "proxy/observe/server_counters.h"
 #include "proxy/settings/balance.h"
-#include "proxy/settings/hash_ring.h"
 #include "proxy/settings/server_health.h"
 
 namespace encore::server {
@@ -156,7 +155,7 @@ class ServerGroup {
 
   const Options options_;
   std::vector<OriginServer> servers_;
-  HashRing ring_;  // if the group is hashed
+  cache::HashRing ring_;  // if the group is hashed
   // Flags: something is known against each. Behind pointers: atomics do not move.
   std::vector<std::unique_ptr<std::atomic<bool>>> suspect_;
   std::vector<std::shared_ptr<ServerCounters>> counters_;

@@ -220,18 +220,18 @@ std::vector<NaiveRequest> mixed_requests(std::uint64_t seed, std::size_t count, 
   return requests;
 }
 
-struct Compared {
+struct ComparedLrb {
   std::uint64_t differences = 0;
   std::uint64_t lru_differences = 0;
 };
 
-Compared compare_lrb(std::uint64_t seed, std::size_t count, RegressorFactory make) {
+ComparedLrb compare_lrb(std::uint64_t seed, std::size_t count, RegressorFactory make) {
   const bool sizes = seed % 2 == 1;
   const std::uint64_t capacity = (sizes ? 4 : 1) * (10 + seed * 3);
   const auto kernel = make_kernel(lrb_options(capacity, make));
   NaiveLrb model(capacity, make);
   const auto lru = make_naive(EvictionPolicy::kLru, capacity);
-  Compared compared;
+  ComparedLrb compared;
   for (const NaiveRequest& one : mixed_requests(seed, count, sizes)) {
     const bool hit = ask_or_store(*kernel, one);
     compared.differences += hit != model.request(one) ? 1U : 0U;
@@ -255,7 +255,7 @@ double loop_hits(const KernelOptions& options) {
 TEST_CASE("On twenty random traces LRB answers as its naive model does", "[cache]") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("trace " << seed);
-    const Compared compared = compare_lrb(seed, 2500, make_nearest);
+    const ComparedLrb compared = compare_lrb(seed, 2500, make_nearest);
     CHECK(compared.differences == 0);
     CHECK(compared.lru_differences > 20);  // it learnt something
   }
@@ -269,7 +269,7 @@ TEST_CASE("With boosted trees LRB answers as its naive model does", "[cache][pla
   }
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("trace " << seed);
-    const Compared compared = compare_lrb(seed, 2500, *xgboost);
+    const ComparedLrb compared = compare_lrb(seed, 2500, *xgboost);
     CHECK(compared.differences == 0);
     CHECK(compared.lru_differences > 20);
   }

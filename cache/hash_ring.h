@@ -11,9 +11,18 @@
 #include <string_view>
 #include <vector>
 
-#include "proxy/settings/balance.h"
+namespace encore::cache {
 
-namespace encore::server {
+// A server that may be asked.
+struct ServerCandidate {
+  std::size_t server = 0;    // its place in the group
+  std::uint32_t weight = 1;  // its share relative to the others', at least 1
+  std::uint32_t active = 0;  // requests in progress
+};
+
+// The most that a server may have in progress, in percent of its share: the proxy's own bound. Why
+// 5/4 and no less: docs/decisions/0200.
+inline constexpr std::uint32_t kLoadPercent = 125;
 
 // Points per unit of weight: a server's share of the keys is then within some 8 % (one sigma, 1
 // over the root of the points) of its part by weight.
@@ -29,10 +38,11 @@ class HashRing {
   explicit HashRing(std::span<const Server> servers);
 
   // The position of the candidate that comes first for a key's hash, of those that have room if
-  // loads are bounded. `candidates` are of the ring's servers, each once. REQUIRES: there is one.
+  // loads are bounded. `candidates` are of the ring's servers, each once. REQUIRES: there is one;
+  // load_percent is at least 100.
   enum class Load : std::uint8_t { kBounded, kAny };
-  std::size_t pick(std::uint64_t hash, std::span<const ServerCandidate> candidates,
-                   Load load) const;
+  std::size_t pick(std::uint64_t hash, std::span<const ServerCandidate> candidates, Load load,
+                   std::uint32_t load_percent = kLoadPercent) const;
 
  private:
   struct Point {
@@ -44,8 +54,9 @@ class HashRing {
 };
 
 // Returns how many requests a candidate may have in progress, with one more than all of them have
-// now: 5/4 of its share by weight, rounded up. The bounds of all add up to more than the requests,
-// so one has capacity. Why 5/4 and no less: docs/decisions/0200.
-std::uint64_t load_bound(const ServerCandidate& of, std::span<const ServerCandidate> candidates);
+// now: so many percent of its share by weight, rounded up. The bounds of all add up to more than
+// the requests, so one has capacity.
+std::uint64_t load_bound(const ServerCandidate& of, std::span<const ServerCandidate> candidates,
+                         std::uint32_t load_percent = kLoadPercent);
 
-}  // namespace encore::server
+}  // namespace encore::cache

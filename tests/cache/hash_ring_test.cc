@@ -1,4 +1,4 @@
-#include "proxy/settings/hash_ring.h"
+#include "cache/hash_ring.h"
 
 #include <cmath>
 #include <random>
@@ -7,11 +7,11 @@
 
 #include "tests/catch.h"
 
-namespace encore::server {
+namespace encore::cache {
 namespace {
 
-struct Ring {
-  explicit Ring(const std::vector<std::uint32_t>& weights) {
+struct WeightedRing {
+  explicit WeightedRing(const std::vector<std::uint32_t>& weights) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       names.push_back("http://10.0.0." + std::to_string(i) + ":80");
     }
@@ -30,9 +30,9 @@ struct Ring {
   std::vector<ServerCandidate> candidates;
 };
 
-TEST_CASE("each server has its share of the keys by weight", "[server][ring]") {
+TEST_CASE("each server has its share of the keys by weight", "[cache][ring]") {
   const std::vector<std::uint32_t> weights = {1, 1, 2, 4};
-  const Ring ring(weights);
+  const WeightedRing ring(weights);
   std::mt19937_64 random(1);
   constexpr int kKeys = 40000;
   std::vector<double> got(weights.size());
@@ -46,8 +46,8 @@ TEST_CASE("each server has its share of the keys by weight", "[server][ring]") {
   }
 }
 
-TEST_CASE("with a server leave its own keys alone", "[server][ring]") {
-  Ring ring({1, 1, 1, 1});
+TEST_CASE("with a server leave its own keys alone", "[cache][ring]") {
+  WeightedRing ring({1, 1, 1, 1});
   std::mt19937_64 random(2);
   std::vector<std::pair<std::uint64_t, std::size_t>> before;
   for (int i = 0; i < 5000; ++i) {
@@ -55,7 +55,7 @@ TEST_CASE("with a server leave its own keys alone", "[server][ring]") {
     before.emplace_back(hash, ring.server_for(hash));
   }
   // Out for a while, and gone from the config: the same.
-  Ring gone({1, 1, 1, 1});
+  WeightedRing gone({1, 1, 1, 1});
   gone.candidates.erase(gone.candidates.begin() + 1);
   std::vector<HashRing::Server> left;
   for (const std::size_t i : {0U, 2U, 3U}) left.push_back({ring.names[i], 1});
@@ -70,11 +70,11 @@ TEST_CASE("with a server leave its own keys alone", "[server][ring]") {
   }
 }
 
-TEST_CASE("no server ever has more under way than its bound", "[server][ring]") {
+TEST_CASE("no server ever has more under way than its bound", "[cache][ring]") {
   std::mt19937_64 random(3);
   for (const auto& weights :
        std::vector<std::vector<std::uint32_t>>{{1, 1}, {1, 1, 1, 1, 1}, {1, 3, 7}, {100, 1}}) {
-    Ring ring(weights);
+    WeightedRing ring(weights);
     std::vector<std::size_t> under_way;
     for (int step = 0; step < 4000; ++step) {
       if (!under_way.empty() && random() % 3 == 0) {
@@ -104,8 +104,8 @@ TEST_CASE("no server ever has more under way than its bound", "[server][ring]") 
   }
 }
 
-TEST_CASE("a key stays with its server while that has room", "[server][ring]") {
-  Ring ring({1, 1, 1});
+TEST_CASE("a key stays with its server while that has room", "[cache][ring]") {
+  WeightedRing ring({1, 1, 1});
   const std::size_t own = ring.server_for(42);
   for (ServerCandidate& each : ring.candidates) each.active = 10;
   CHECK(ring.server_for(42) == own);
@@ -121,4 +121,4 @@ TEST_CASE("a key stays with its server while that has room", "[server][ring]") {
 }
 
 }  // namespace
-}  // namespace encore::server
+}  // namespace encore::cache

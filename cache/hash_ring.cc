@@ -1,4 +1,4 @@
-#include "proxy/settings/hash_ring.h"
+#include "cache/hash_ring.h"
 
 #include <algorithm>
 #include <string>
@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "filter/hash.h"
 
-namespace encore::server {
+namespace encore::cache {
 namespace {
 
 constexpr std::size_t kNowhere = SIZE_MAX;
@@ -25,9 +25,9 @@ Sums sums_of(std::span<const ServerCandidate> candidates) {
   return sums;
 }
 
-std::uint64_t bound_of(const ServerCandidate& of, const Sums& sums) {
-  const std::uint64_t share = 5 * (sums.active + 1) * of.weight;
-  return (share + 4 * sums.weight - 1) / (4 * sums.weight);
+std::uint64_t bound_of(const ServerCandidate& of, const Sums& sums, std::uint32_t load_percent) {
+  const std::uint64_t share = load_percent * (sums.active + 1) * of.weight;
+  return (share + 100 * sums.weight - 1) / (100 * sums.weight);
 }
 
 }  // namespace
@@ -46,13 +46,13 @@ HashRing::HashRing(std::span<const Server> servers) : servers_(servers.size()) {
 }
 
 std::size_t HashRing::pick(std::uint64_t hash, std::span<const ServerCandidate> candidates,
-                           Load load) const {
+                           Load load, std::uint32_t load_percent) const {
   ENCORE_CHECK(!candidates.empty(), "one of some is picked");
   std::vector<std::size_t> with_room(servers_, kNowhere);
   const Sums sums = sums_of(candidates);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const bool has_room =
-        load == Load::kAny || candidates[i].active < bound_of(candidates[i], sums);
+        load == Load::kAny || candidates[i].active < bound_of(candidates[i], sums, load_percent);
     if (has_room) with_room.at(candidates[i].server) = i;
   }
   const auto start = std::ranges::lower_bound(points_, hash, {}, &Point::at);
@@ -65,8 +65,9 @@ std::size_t HashRing::pick(std::uint64_t hash, std::span<const ServerCandidate> 
   return 0;
 }
 
-std::uint64_t load_bound(const ServerCandidate& of, std::span<const ServerCandidate> candidates) {
-  return bound_of(of, sums_of(candidates));
+std::uint64_t load_bound(const ServerCandidate& of, std::span<const ServerCandidate> candidates,
+                         std::uint32_t load_percent) {
+  return bound_of(of, sums_of(candidates), load_percent);
 }
 
-}  // namespace encore::server
+}  // namespace encore::cache
