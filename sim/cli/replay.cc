@@ -9,6 +9,8 @@
 #include "sim/cli/bounds.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/disk_options.h"
+#include "sim/cli/fleet_options.h"
+#include "sim/cli/fleet_rows.h"
 #include "sim/cli/kernel_options.h"
 #include "sim/cli/latency_options.h"
 #include "sim/cli/probation_options.h"
@@ -18,6 +20,7 @@
 #include "sim/cli/simulation.h"
 #include "sim/cli/trace_options.h"
 #include "sim/cli/warmup.h"
+#include "sim/replay/fleet.h"
 
 namespace encore::sim {
 namespace {
@@ -54,7 +57,8 @@ class ReplayCommand final : public Command {
            "--admission always,second-hit --fpr 0.01,0.001\n  "
            "encore-sim replay trace.csv.zst --eviction 'lru,s3-fifo(small=0.2,ghost=2)'\n  "
            "encore-sim replay trace.csv.zst --cache-size 16MiB --disk-size 240MiB --admission "
-           "probation --window 0.5,1,samples --write-cost 0.1,0.3,1";
+           "probation --window 0.5,1,samples --write-cost 0.1,0.3,1\n  "
+           "encore-sim replay trace.csv.zst --nodes 3 --balance random --tier two --memory hint";
   }
   void declare(Arguments& a) override {
     trace_.declare(a);
@@ -66,6 +70,7 @@ class ReplayCommand final : public Command {
              "charge objects as the proxy's memory does, with N bytes of key, record and head (0: "
              "their size only)",
              {.max = cache::kSlotBytesMax});
+    fleet_.declare(a);
     latency_.declare(a);
     a.text("--warmup", warmup_text_, "requests to exclude from the counts: a number, or 10%");
     a.number("--interval", interval_, "report a time series with N requests per point (0: none)");
@@ -154,7 +159,14 @@ class ReplayCommand final : public Command {
       return fail(
           "--head-bytes cannot be combined with --admission probation, which counts only bodies");
     }
-    if (auto fits = check_plan(plan_of(*planned), sample_); !fits) {
+    const auto runs = plan_of(*planned);
+    for (const PlannedRun& run : runs) {
+      auto fits = run.options.fleet ? Fleet::check(run.options) : Result<void>();
+      if (!fits) {
+        return std::unexpected(fits.error());
+      }
+    }
+    if (auto fits = check_plan(runs, sample_); !fits) {
       return std::unexpected(fits.error());
     }
     return planned;
@@ -166,7 +178,8 @@ class ReplayCommand final : public Command {
   bool is_sampled() const { return sample_.rate < 1 || sample_.objects_max != 0; }
   bool must_hold(const std::vector<PlannedKernel>& planned) const {
     return hold_ || parts_ != 0 || bounds_.any() || warmup_.share > 0 || is_sampled() ||
-           curve_points_ != 0 || std::ranges::any_of(planned, [](const PlannedKernel& kernel) {
+           curve_points_ != 0 || fleet_.loses_node() ||
+           std::ranges::any_of(planned, [](const PlannedKernel& kernel) {
              return kernel.options.eviction == cache::EvictionPolicy::kBelady ||
                     kernel.size.footprint_share > 0;
            });
@@ -181,6 +194,12 @@ class ReplayCommand final : public Command {
     }
     if (disk_.any() && (is_sampled() || curve_points_ != 0)) {
       return fail("--disk-size cannot be combined with a sample or --mrc");
+    }
+    if (auto fleet = fleet_.read(arguments, kernel_.seed()); !fleet) {
+      return fleet;
+    }
+    if (fleet_.any() && (is_sampled() || curve_points_ != 0 || !bounds_text_.empty())) {
+      return fail("several caches cannot be combined with a sample, --mrc or --bounds");
     }
     if (sample_.objects_max != 0 && sample_.objects_max < kSampleObjectsMin) {
       return fail("--sample-objects " + std::to_string(sample_.objects_max) +
@@ -220,9 +239,9 @@ class ReplayCommand final : public Command {
     return {};
   }
 
-  // For a trace with so many requests that count, where that matters.
+  // For a trace with so many requests, of which so many count, where that matters.
   std::vector<PlannedRun> plan_of(const std::vector<PlannedKernel>& planned,
-                                  std::uint64_t counted = 0) const {
+                                  std::uint64_t requests = 0, std::uint64_t counted = 0) const {
     const std::uint64_t interval =
         parts_ == 0 ? interval_ : std::max<std::uint64_t>(1, (counted + parts_ - 1) / parts_);
     std::vector<PlannedRun> plan;
@@ -233,6 +252,7 @@ class ReplayCommand final : public Command {
         plan.back().options.charge =
             StoreCharge{.head_bytes = head_bytes_, .reserved_bytes = head_bytes_};
       }
+      plan.back().options.fleet = fleet_.options(requests);
       plan.back().options.own = own_;
       plan.back().options.probation = kernel.probation;
       plan.back().options.tuning = kernel.tuning;
@@ -305,7 +325,8 @@ class ReplayCommand final : public Command {
       append_curve_charts(report.charts, *points);
     } else {
       const std::uint64_t counted = trace->requests_total - options.warmup_requests;
-      auto runs = run_held(*trace, plan_of(planned, counted), options, monitor);
+      auto runs =
+          run_held(*trace, plan_of(planned, trace->requests_total, counted), options, monitor);
       if (!runs) {
         return std::unexpected(runs.error());
       }
@@ -381,6 +402,10 @@ class ReplayCommand final : public Command {
     if (parts_ != 0) {
       append_parts(report.tables.back(), runs, parts_);
     }
+    if (fleet_.any()) {
+      append_fleet(report.tables.front(), runs);
+      report.tables.push_back(fleet_table(runs));
+    }
     if (disk_.any()) {
       report.tables.push_back(disk_table(runs));
     }
@@ -418,6 +443,7 @@ class ReplayCommand final : public Command {
                            {"mrc", curve_points_},
                            {"parts", parts_},
                            {"bounds", bounds_text_}});
+    fleet_.append_parameters(all);
     latency_.append_parameters(all);
     disk_.append_parameters(all);
     if (disk_.any()) {
@@ -437,6 +463,7 @@ class ReplayCommand final : public Command {
   std::uint64_t curve_points_ = 0;
   std::string bounds_text_;
   BoundsWanted bounds_;
+  FleetArguments fleet_;
   LatencyArguments latency_;
   std::string warmup_text_ = "0";
   Warmup warmup_;

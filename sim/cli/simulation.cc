@@ -9,6 +9,7 @@
 #include "sim/cli/memory_need.h"
 #include "sim/cli/parallel.h"
 #include "sim/cli/sample_runs.h"
+#include "sim/replay/fleet.h"
 
 namespace encore::sim {
 namespace {
@@ -100,7 +101,7 @@ Result<std::unique_ptr<ReplayRun>> create_run(const PlannedRun& planned,
   ReplayOptions options = planned.options;
   options.kernel = kernel;
   options.warmup_requests = warmup_requests;
-  return ReplayRun::create(options);
+  return create_replay(options);
 }
 
 // The series of all runs, as they are and as rows of the report.
@@ -117,6 +118,17 @@ Result<void> check_intervals(const std::vector<PlannedRun>& plan, std::uint64_t 
                        .bytes = points * kRowBytes});
 }
 
+double caches_of(const PlannedRun& planned) {
+  const auto& fleet = planned.options.fleet;
+  return fleet ? static_cast<double>(fleet->caches()) : 1;
+}
+
+// Caches with a filter of their own, and a shared one.
+double filters_of(const PlannedRun& planned) {
+  const auto& fleet = planned.options.fleet;
+  return fleet && fleet->memory == FleetMemory::kShared ? 1.0 + fleet->parents : caches_of(planned);
+}
+
 // The entries of all caches, which stay until the last run is through.
 Result<void> check_entries(const LoadedTrace& trace, const std::vector<PlannedRun>& plan) {
   constexpr double kEntryBytes = 56;
@@ -125,7 +137,8 @@ Result<void> check_entries(const LoadedTrace& trace, const std::vector<PlannedRu
   double bytes = 0;
   for (const PlannedRun& planned : plan) {
     const auto capacity = static_cast<double>(capacity_of(planned, trace.footprint_bytes()));
-    bytes += kEntryBytes * objects * (footprint > 0 ? std::min(1.0, capacity / footprint) : 1);
+    bytes += kEntryBytes * caches_of(planned) * objects *
+             (footprint > 0 ? std::min(1.0, capacity / footprint) : 1);
   }
   return check_memory({.what = "the caches of " + std::to_string(plan.size()) +
                                " runs with up to " + std::to_string(trace.objects.objects()) +
@@ -187,7 +200,7 @@ Result<void> check_plan(const std::vector<PlannedRun>& plan, const cache::Sample
   const double rate = sample.rate < 1 ? 2 * sample.rate : 1;
   double bytes = 0;
   for (const PlannedRun& planned : plan) {
-    bytes += rate * admission_bytes(planned.options.kernel);
+    bytes += rate * filters_of(planned) * admission_bytes(planned.options.kernel);
     if (planned.options.probation) {
       bytes += probation_bytes(*planned.options.probation);
     }
@@ -203,7 +216,9 @@ Result<void> check_largest(std::uint64_t largest_bytes, const std::vector<Planne
   for (const PlannedRun& planned : plan) {
     const cache::KernelOptions& kernel = planned.options.kernel;
     const std::uint64_t charge = largest_bytes + kernel.entry_overhead_bytes;
-    const std::uint64_t capacity = capacity_of(planned, footprint_bytes);
+    const std::uint64_t capacity =
+        std::max(capacity_of(planned, footprint_bytes),
+                 planned.options.fleet ? planned.options.fleet->parent_cache_bytes : 0);
     const std::uint64_t accepted =
         kernel.max_object_bytes == 0 ? capacity : std::min(capacity, kernel.max_object_bytes);
     if (charge > kChargeMax && charge <= accepted) {

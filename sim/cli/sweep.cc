@@ -48,7 +48,8 @@ std::vector<std::string> words_of(const Task& task, std::uint64_t parts) {
 void join_tables(std::vector<Table>& tables) {
   std::vector<Row>& rows = tables.front().rows;
   for (std::size_t t = 1; t < tables.size(); ++t) {
-    if (tables[t].key != "disk" && tables[t].key != "probation") continue;
+    const std::string& key = tables[t].key;
+    if (key != "disk" && key != "fleet" && key != "probation") continue;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       for (const Field& field : tables[t].rows[i]) {
         if (find(rows[i], field.key) == nullptr) rows[i].push_back(field);

@@ -13,7 +13,8 @@ namespace encore::sim {
 namespace {
 
 double memory_of(const Row& line) {
-  return number_of(line, "cache_bytes") + number_of(line, "filter_bytes");
+  return std::max(number_of(line, "cache_bytes"), number_of(line, "fleet_cache_bytes")) +
+         number_of(line, "filter_bytes");
 }
 
 Goals goals_of(const Row& line) {

@@ -11,7 +11,9 @@
 
 #include "cache/options.h"
 #include "cache/probation_cache.h"
+#include "sim/replay/fleet_options.h"
 #include "sim/replay/trace_object.h"
+#include "sim/replay/upstream.h"
 
 namespace encore::sim {
 
@@ -57,6 +59,9 @@ struct ReplayCounts {
     heaviest_bytes_hit += request.heaviest.by_bytes ? request.size_bytes : 0;
   }
   ReplayCounts operator-(const ReplayCounts& other) const;
+  ReplayCounts& operator+=(const ReplayCounts& other) {
+    return *this = *this - (ReplayCounts() - other);  // modulo 2^64
+  }
 };
 
 // Outcomes of a request, in the words of the proxy's Cache-Status.
@@ -96,6 +101,7 @@ struct ReplayProbation {
 };
 
 class DirectCache;
+class ReplayRun;
 struct ReplayOptions;
 // Makes the cache of a run with an eviction policy that is none of the kernel's.
 using OwnCache = std::function<std::unique_ptr<DirectCache>(const ReplayOptions&)>;
@@ -116,6 +122,14 @@ struct ReplayOptions {
   // Instead of the kernel's eviction policy, see sim/replay/own_policy.h. The cache is a plain one:
   // one shard, no disk, admission `always`.
   OwnCache own = {};
+  // Several such caches instead of one.
+  std::optional<FleetOptions> fleet = {};
+  // For a cache of a fleet (sim/replay/fleet.h). The kernel is asked even where the cache is plain:
+  // it takes memory by its objects, not by those of the trace. Instead of the origin and of the
+  // run's own admission these are asked; borrowed, null: nothing else is.
+  bool asks_kernel = false;
+  Upstream* upstream = nullptr;
+  ReplayRun* memory = nullptr;
   // Gets the outcome of each request, warm-up included; borrowed, null: nobody.
   std::vector<ReplayOutcome>* outcomes = nullptr;
 

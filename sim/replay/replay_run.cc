@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/check.h"
 #include "cache/charge.h"
 #include "sim/replay/direct_cache.h"
 
@@ -83,9 +84,15 @@ ReplayCounts ReplayCounts::operator-(const ReplayCounts& other) const {
 ReplayRun::ReplayRun(const ReplayOptions& options) : options_(options) {}
 ReplayRun::~ReplayRun() = default;
 
-Result<std::unique_ptr<ReplayRun>> ReplayRun::create(const ReplayOptions& options) {
+Result<std::unique_ptr<ReplayRun>> ReplayRun::create(const ReplayOptions& options,
+                                                     std::unique_ptr<CacheGroup> fleet) {
   auto run = std::unique_ptr<ReplayRun>(new ReplayRun(options));
   run->options_.kernel.concurrent = false;
+  ENCORE_CHECK((fleet != nullptr) == options.fleet.has_value(), "a fleet comes with its options");
+  if (fleet != nullptr) {
+    run->fleet_ = std::move(fleet);
+    return run;
+  }
   if (options.probation && !options.own) {
     if (auto made = run->make_probation(); !made) {
       return std::unexpected(made.error());
@@ -97,7 +104,9 @@ Result<std::unique_ptr<ReplayRun>> ReplayRun::create(const ReplayOptions& option
     return std::unexpected(kernel.error());
   }
   run->kernel_ = std::move(*kernel);
-  run->direct_ = DirectCache::create(run->options_);
+  if (!options.asks_kernel) {
+    run->direct_ = DirectCache::create(run->options_);
+  }
   if (run->options_.own && run->direct_ == nullptr) {
     return fail(
         "a policy of your own in a cache that is not plain, accepted: one shard, no disk, "
@@ -114,7 +123,7 @@ void ReplayRun::feed(std::span<const ReplayRequest> requests) {
       if (kernel_ != nullptr && i + kAhead < requests.size()) {
         kernel_->prefetch(key_of(requests[i + kAhead]));
       }
-      one(requests[i]);
+      ask(requests[i]);
     }
     return;
   }
@@ -149,6 +158,9 @@ void ReplayRun::feed(std::span<const ReplayRequest> requests) {
 }
 
 cache::KernelStatistics ReplayRun::present() const {
+  if (fleet_ != nullptr) {
+    return fleet_->statistics();
+  }
   if (probation_) {
     return probation_statistics();
   }
@@ -159,7 +171,17 @@ cache::KernelStatistics ReplayRun::present() const {
   return statistics;
 }
 
+cache::AdmissionStatistics ReplayRun::present_admission(std::uint64_t lines_max) const {
+  return fleet_ != nullptr ? fleet_->admission()
+         : probation_      ? probation_keys()
+                           : kernel_->admission_statistics(lines_max);
+}
+
 void ReplayRun::begin_counting() {
+  if (fleet_ != nullptr) {
+    fleet_->end_warmup();  // its figures are those since then
+    return;
+  }
   warm_kernel_ = present();
   warm_admission_ = present_admission();
 }
@@ -188,7 +210,7 @@ cache::AdmissionStatistics ReplayRun::admission() const {
   return now;
 }
 
-void ReplayRun::one(const ReplayRequest& request) {
+ReplayOutcome ReplayRun::ask(const ReplayRequest& request) {
   if (!has_ended_warmup()) {
     warm_objects_ = std::max(warm_objects_, request.object + 1);
   } else if (seen_ == options_.warmup_requests && seen_ != 0) {
@@ -199,7 +221,9 @@ void ReplayRun::one(const ReplayRequest& request) {
   if (options_.tuning) {
     tune_kernel(request);
   }
-  const ReplayOutcome outcome = probation_ ? ask_probation(request) : ask_kernel(request);
+  const ReplayOutcome outcome = fleet_ != nullptr ? fleet_->ask(request)
+                                : probation_      ? ask_probation(request)
+                                                  : ask_kernel(request);
   if (options_.outcomes != nullptr) {
     options_.outcomes->push_back(outcome);
   }
@@ -210,6 +234,7 @@ void ReplayRun::one(const ReplayRequest& request) {
       end_interval();
     }
   }
+  return outcome;
 }
 
 ReplayOutcome ReplayRun::ask_kernel(const ReplayRequest& request) {
@@ -219,6 +244,7 @@ ReplayOutcome ReplayRun::ask_kernel(const ReplayRequest& request) {
   if (found.on_disk()) {
     look_for_parts(request, key, on_disk, found);
   }
+  fresh_until_ = found.fresh_until;
   const bool hit = found.state == cache::LookupState::kFresh;
   const bool counts = has_ended_warmup();
   if (counts) {
@@ -234,14 +260,14 @@ ReplayOutcome ReplayRun::ask_kernel(const ReplayRequest& request) {
     outcome = miss(request, key);
   } else if (!hit) {
     counts_.validations += counts ? 1 : 0;
-    freshen(key, stored_as(request));
+    freshen(key, stored_as(request, fetch(request).ttl_seconds));
     outcome = ReplayOutcome::kRevalidated;
   } else if (found.on_disk()) {
     if (found.promote()) {
       promote(request, key, found, on_disk);
     }
   } else if (request.resized) [[unlikely]] {
-    cache::Stored stored = stored_as(request);
+    cache::Stored stored = stored_as(request, request.ttl_seconds);
     stored.fresh_until = found.fresh_until;
     freshen(key, stored);
   }
@@ -262,12 +288,17 @@ std::uint64_t ReplayOptions::charge_with(std::uint64_t head_bytes,
                 : charge_of(request);
 }
 
-cache::Stored ReplayRun::stored_as(const ReplayRequest& request) const {
+Upstream::Fetched ReplayRun::fetch(const ReplayRequest& request) const {
+  return options_.upstream != nullptr ? options_.upstream->fetch(request)
+                                      : Upstream::Fetched{.ttl_seconds = request.ttl_seconds};
+}
+
+cache::Stored ReplayRun::stored_as(const ReplayRequest& request, std::uint32_t ttl_seconds) const {
   cache::Stored stored;
   stored.charge_bytes =
       options_.charge_with(options_.charge ? options_.charge->head_bytes : 0, request);
-  if (request.ttl_seconds != kNoTtl) {
-    stored.fresh_until = now_ + std::chrono::seconds(request.ttl_seconds);
+  if (ttl_seconds != kNoTtl) {
+    stored.fresh_until = now_ + std::chrono::seconds(ttl_seconds);
   }
   stored.hint = options_.hint_of(request);
   return stored;
@@ -276,22 +307,27 @@ cache::Stored ReplayRun::stored_as(const ReplayRequest& request) const {
 ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& key) {
   const bool counts = has_ended_warmup();
   counts_.bytes_from_origin += counts ? request.size_bytes : 0;
+  const Upstream::Fetched fetched = fetch(request);
   // The proxy does not ask where the length that is announced is above its limit.
   const std::uint64_t largest = options_.kernel.max_object_bytes;
   if (options_.charge && largest != 0 && request.size_bytes > largest) {
     counts_.not_stored_full += counts ? 1 : 0;
     return ReplayOutcome::kTooLarge;
   }
-  cache::Stored stored = stored_as(request);
+  cache::Stored stored = stored_as(request, fetched.ttl_seconds);
   const std::uint64_t charge_bytes = stored.charge_bytes;
   stored.disk_only = is_for_disk_only(charge_bytes);
-  const cache::AdmitReason reason = kernel_->admit(key,
-                                                   {.variant = 0,
-                                                    .requests = 1,
-                                                    .size_bytes = charge_of(request),
-                                                    .hint = options_.hint_of(request),
-                                                    .disk_only = stored.disk_only},
-                                                   now_);
+  cache::AdmitRequest asked{.variant = 0,
+                            .requests = 1,
+                            .size_bytes = charge_of(request),
+                            .hint = options_.hint_of(request),
+                            .disk_only = stored.disk_only};
+  if (fetched.is_hint) {
+    asked.rule.kind = cache::AdmissionRule::Kind::kAlways;
+  }
+  const bool is_shared = options_.memory != nullptr && !fetched.is_hint;
+  const cache::AdmitReason reason =
+      is_shared ? options_.memory->admit(key, asked, now_) : kernel_->admit(key, asked, now_);
   if (!is_stored(reason)) {
     counts_.not_stored_full += counts && reason == cache::AdmitReason::kTooLarge ? 1 : 0;
     return cache::outcome_of<ReplayOutcome>(reason);
@@ -348,6 +384,9 @@ bool ReplayRun::store(const ReplayRequest& request, const cache::Key& key, cache
 void ReplayRun::end_interval() {
   const cache::KernelStatistics kernel = present();
   const cache::AdmissionStatistics admission = present_admission(64);
+  if (fleet_ != nullptr) {
+    counts_ = fleet_->counts();
+  }
   most_objects_ = std::max(most_objects_, kernel.objects);
   intervals_.push_back(
       {.from_request = seen_ - seen_ % options_.interval_requests -
@@ -368,10 +407,16 @@ void ReplayRun::finish() {
   if (options_.interval_requests != 0 && seen_ % options_.interval_requests != 0) {
     end_interval();
   }
+  if (fleet_ != nullptr) {
+    counts_ = fleet_->counts();
+  }
   most_objects_ = std::max(most_objects_, present().objects);
 }
 
 bool ReplayRun::ever_stored(std::uint32_t object) const {
+  if (fleet_ != nullptr) {
+    return fleet_->ever_stored(object);
+  }
   if (direct_ != nullptr) {
     return direct_->ever_stored(object);
   }

@@ -16,6 +16,8 @@
 // than one record (cache/disk_parts.h) lies there in parts, which are placed before its head; if
 // one of them has gone, the object has. A hit in memory does not need them.
 //
+// With a fleet (sim/replay/fleet.h) the run has the figures of all its caches together.
+//
 // With probation (cache/probation.h) the run asks that instead of a kernel: bodies alone count, on
 // a disk without records, alignment and free segments.
 #pragma once
@@ -33,6 +35,7 @@
 #include "cache/kernel.h"
 #include "cache/probation_samples.h"
 #include "cache/probation_tuning.h"
+#include "sim/replay/cache_group.h"
 #include "sim/replay/disk_space.h"
 #include "sim/replay/replay_options.h"
 #include "sim/replay/working_set.h"
@@ -58,13 +61,27 @@ class ReplayRun {
   ~ReplayRun();
   ReplayRun(const ReplayRun&) = delete;
   ReplayRun& operator=(const ReplayRun&) = delete;
-  // Errors: the kernel's; a policy of one's own in a cache that is not plain.
-  static Result<std::unique_ptr<ReplayRun>> create(const ReplayOptions& options);
+  // `fleet` if and only if there is ReplayOptions::fleet: see create_replay(). Errors: the
+  // kernel's; a policy of one's own in a cache that is not plain.
+  static Result<std::unique_ptr<ReplayRun>> create(const ReplayOptions& options,
+                                                   std::unique_ptr<CacheGroup> fleet = nullptr);
 
   // The next requests of the trace, in order.
   void feed(std::span<const ReplayRequest> requests);
   // Requests from here on count, whatever the length of the warm-up was to be.
-  void end_warmup() { options_.warmup_requests = seen_; }
+  void end_warmup() {
+    options_.warmup_requests = seen_;
+    begin_counting();
+  }
+  // The next request; the same as to feed it. REQUIRES: the cache is not asked directly.
+  ReplayOutcome ask(const ReplayRequest& request);
+  // How long the object stays fresh that the last request found. REQUIRES: it was a hit.
+  MonotonicTime fresh_until() const { return fresh_until_; }
+  // The decision of the run's admission about a fetched object, which it does not store.
+  cache::AdmitReason admit(const cache::Key& key, const cache::AdmitRequest& request,
+                           MonotonicTime now) {
+    return kernel_->admit(key, request, now);
+  }
   // Call after the last one: ends the last interval.
   void finish();
 
@@ -74,6 +91,8 @@ class ReplayRun {
   cache::KernelStatistics kernel() const;
   cache::AdmissionStatistics admission() const;
   const ReplayOptions& options() const { return options_; }
+  // Null without ReplayOptions::fleet.
+  const CacheGroup* fleet() const { return fleet_.get(); }
   // Null without ReplayOptions::probation.
   const cache::TunedProbation* probation() const { return probation_ ? &*probation_ : nullptr; }
   // Use of the disk's bytes now. REQUIRES: a kernel and a disk.
@@ -89,9 +108,10 @@ class ReplayRun {
   bool has_ended_warmup() const { return seen_ >= options_.warmup_requests; }
   // Keeps the kernel's figures as they are at the end of the warm-up.
   void begin_counting();
-  void one(const ReplayRequest& request);
   ReplayOutcome ask_kernel(const ReplayRequest& request);
-  cache::Stored stored_as(const ReplayRequest& request) const;
+  // Asks whom a miss or a validation goes to.
+  Upstream::Fetched fetch(const ReplayRequest& request) const;
+  cache::Stored stored_as(const ReplayRequest& request, std::uint32_t ttl_seconds) const;
   ReplayOutcome miss(const ReplayRequest& request, const cache::Key& key);
   // Counts an object that was stored.
   void note_stored(std::uint32_t object, std::uint64_t bytes);
@@ -124,15 +144,14 @@ class ReplayRun {
   cache::AdmissionStatistics probation_keys() const;
   // --- figures of now, of the kernel or the probation
   cache::KernelStatistics present() const;
-  cache::AdmissionStatistics present_admission(std::uint64_t lines_max = 4096) const {
-    return probation_ ? probation_keys() : kernel_->admission_statistics(lines_max);
-  }
+  cache::AdmissionStatistics present_admission(std::uint64_t lines_max = 4096) const;
   // New times and charge for the resident object of the key.
   void freshen(const cache::Key& key, const cache::Stored& stored);
   void end_interval();
 
   ReplayOptions options_;
-  std::unique_ptr<cache::Kernel> kernel_;  // null with probation_
+  std::unique_ptr<CacheGroup> fleet_;      // does all of the work; null: there is one cache
+  std::unique_ptr<cache::Kernel> kernel_;  // null with fleet_ or probation_
   std::unique_ptr<DirectCache> direct_;    // asked instead of the kernel; null: the kernel is
   std::optional<cache::TunedProbation> probation_;
   std::optional<cache::ProbationSamples> samples_;  // that the kernel follows
@@ -144,6 +163,7 @@ class ReplayRun {
   cache::KernelStatistics warm_kernel_;
   cache::AdmissionStatistics warm_admission_;
   MonotonicTime now_{};
+  MonotonicTime fresh_until_{};
   std::vector<bool> stored_;  // by object
   struct Body {
     std::uint64_t number = 0;

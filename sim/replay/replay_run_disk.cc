@@ -112,7 +112,7 @@ void ReplayRun::reclaim() {
 
 void ReplayRun::promote(const ReplayRequest& request, const cache::Key& key,
                         const cache::LookupResult& found, const cache::DiskView& view) {
-  cache::Stored stored = stored_as(request);
+  cache::Stored stored = stored_as(request, request.ttl_seconds);
   stored.fresh_until = found.fresh_until;
   stored.from_disk = view.place;
   // Without room in memory it stays where it is.

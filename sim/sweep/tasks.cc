@@ -38,6 +38,9 @@ constexpr std::array<std::string_view, 3> kOfOne = {"min-requests", "probability
                                                     "size-threshold"};
 constexpr std::array<std::string_view, 3> kTheOne = {"nth-hit", "probability", "size-threshold"};
 
+constexpr std::array<std::string_view, 2> kOfBounds = {"balance-factor", "balance-load"};
+constexpr std::array<std::string_view, 2> kOfParents = {"parents", "parent-cache-bytes"};
+
 // Whether the option changes a run with these others.
 bool matters(std::string_view option, const TaskOptions& options) {
   const std::string_view admission = value_of(options, "admission", "always");
@@ -50,6 +53,8 @@ bool matters(std::string_view option, const TaskOptions& options) {
   }
   if (option == "write-cost" && value_of(options, "window", "samples") != "samples") return false;
   if (is_one_of(kOfProbation, option)) return on_probation;
+  if (is_one_of(kOfBounds, option)) return value_of(options, "balance", "random") == "bounded";
+  if (is_one_of(kOfParents, option)) return value_of(options, "tier", "one") == "two";
   const auto* const one = std::ranges::find(kOfOne, option);
   return one == kOfOne.end() ||
          kTheOne[static_cast<std::size_t>(one - kOfOne.begin())] == admission;

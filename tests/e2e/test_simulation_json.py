@@ -44,6 +44,8 @@ COMMANDS = [
     "replay t.csv --interval 1000", "replay t.csv --parts 4", "replay t.csv --sample 0.5",
     "replay t.csv --mrc 3 --sample 0.5", "replay t.csv --bounds", "replay t.csv --disk-size 64MiB",
     "replay t.csv --disk-size 64MiB --admission probation,proxy-probation --window 0.5,samples",
+    "replay t.csv --nodes 3 --tier two --parents 2 --memory hint --admission always,second-hit,nth-hit",
+    "replay t.csv --nodes 3 --balance bounded --fail-node 0.5 --parts 4 --admission tinylfu,adaptsize",
     "sweep s.toml", "sweep s.toml --list",
     "compare s.results/results.jsonl:eviction=lru s.results/results.jsonl:eviction=sieve",
     "tune t.csv", "tune t.csv --disk-size 64MiB", "drive t.csv --config seeded.toml",

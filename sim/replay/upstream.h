@@ -1,0 +1,20 @@
+// Upstream: the cache that another one asks for what it has not, instead of the origin. Interface.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/replay/trace_object.h"
+
+namespace encore::sim {
+
+class Upstream {
+ public:
+  virtual ~Upstream() = default;
+  struct Fetched {
+    bool is_hint = false;                // the object is to be stored now
+    std::uint32_t ttl_seconds = kNoTtl;  // how long the response stays fresh from now on
+  };
+  virtual Fetched fetch(const ReplayRequest& request) = 0;
+};
+
+}  // namespace encore::sim
