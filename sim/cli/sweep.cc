@@ -105,7 +105,7 @@ class SweepCommand final : public Command {
       std::erase_if(*tasks, [&](const Task& task) { return task.name != task_; });
       if (tasks->empty()) return fail("--task " + task_ + ": no such task; see --list");
     }
-    if (auto fine = check_tasks(*tasks); !fine) return std::unexpected(fine.error());
+    if (auto fine = check_tasks(*sweep, *tasks); !fine) return std::unexpected(fine.error());
     if (directory_.empty()) directory_ = default_directory();
     const TaskResults results(directory_);
     if (list_) return list(*tasks, results, context);
@@ -125,10 +125,13 @@ class SweepCommand final : public Command {
            ".results";
   }
 
-  Result<void> check_tasks(const std::vector<Task>& tasks) const {
+  Result<void> check_tasks(const Sweep& sweep, const std::vector<Task>& tasks) const {
     for (const Task& task : tasks) {
       const auto replay = ReplayWords::parse(words_of(task, parts_));
-      if (!replay) return fail(text_of(task) + ": " + replay.error().message);
+      if (replay) continue;
+      const std::string place = place_of_fault(sweep, task, replay.error().message);
+      return fail((place.empty() ? path_ : place) + ": " + text_of(task) + ": " +
+                  replay.error().message);
     }
     return {};
   }

@@ -197,12 +197,14 @@ Result<SweptOption> option_of(const std::string& name, const TomlValue& value, b
       return refuse(each.place, name + " has " + *text + " twice");
     }
     option.values.push_back(std::move(*text));
+    option.places.push_back(each.place);
   }
   if (option.values.empty()) return refuse(value.place, name + " has an empty list");
   if (!is_swept && !option.is_flag) {
     std::string joined;
     for (const std::string& each : option.values) joined += (joined.empty() ? "" : ",") + each;
     option.values = {joined};
+    option.places.clear();
   }
   return option;
 }

@@ -26,7 +26,8 @@ struct SweptOption {
   std::string name;  // without dashes: "cache-size"
   std::vector<std::string> values;
   bool is_flag = false;
-  std::string place;  // "sweep.toml:3:8"
+  std::string place;                     // "sweep.toml:3:8"
+  std::vector<std::string> places = {};  // of each value of a list; else empty
 };
 
 struct SweptTrace {

@@ -153,6 +153,12 @@ bool advance(std::vector<std::size_t>& at, const std::vector<const SweptOption*>
   return false;
 }
 
+// True if the name of an option before this text is the beginning of a longer one.
+bool goes_on(std::string_view text) {
+  return !text.empty() &&
+         (text[0] == '-' || std::isalnum(static_cast<unsigned char>(text[0])) != 0);
+}
+
 }  // namespace
 
 Result<std::vector<Task>> plan_tasks(const Sweep& sweep, std::uint64_t parts) {
@@ -184,6 +190,30 @@ Result<std::vector<Task>> plan_tasks(const Sweep& sweep, std::uint64_t parts) {
     } while (advance(at, outer));
   }
   return tasks;
+}
+
+std::string place_of_fault(const Sweep& sweep, const Task& task, std::string_view message) {
+  const SweptOption* guilty = nullptr;
+  std::size_t first = std::string_view::npos;
+  for (const SweptOption& option : sweep.options) {
+    const std::string named = "--" + option.name;
+    std::size_t at = message.find(named);
+    while (at != std::string_view::npos && goes_on(message.substr(at + named.size()))) {
+      at = message.find(named, at + 1);
+    }
+    if (at < first) {
+      first = at;
+      guilty = &option;
+    }
+  }
+  if (guilty == nullptr) return {};
+  const auto is_guilty = [&](const std::string& value) {
+    return guilty->name == kSizes ? message.find("\"" + value + "\"") != std::string_view::npos
+                                  : value_of(task.options, guilty->name, {}) == value;
+  };
+  const auto value = std::ranges::find_if(guilty->values, is_guilty);
+  const auto index = static_cast<std::size_t>(value - guilty->values.begin());
+  return index < guilty->places.size() ? guilty->places[index] : guilty->place;
 }
 
 }  // namespace encore::sim

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,5 +29,9 @@ struct Task {
 // All tasks of a sweep, whose counts come in so many parts (0: none), without those that would be
 // equal because an option has no effect on their admission. Errors: a trace that is not there.
 Result<std::vector<Task>> plan_tasks(const Sweep& sweep, std::uint64_t parts);
+
+// Returns the place in the sweep's file of the option that `replay` complains about, and of its
+// value where the file has a list; the empty text where the message names no option of the task.
+std::string place_of_fault(const Sweep& sweep, const Task& task, std::string_view message);
 
 }  // namespace encore::sim

@@ -283,13 +283,17 @@ TEST_CASE("what a sweep's replays refuse is known before the first one", "[sweep
   const Directory directory;
   directory.write("t.csv", csv_trace());
   const auto [options, fault] = GENERATE(table<std::string, std::string>({
-      {"evicton = [\"lru\"]", "--evicton"},
-      {"eviction = [\"lru\", \"lrv\"]", "lrv"},
-      {"cache-size = [\"0%\"]", "accepted: above 0 %"},
+      {"evicton = [\"lru\"]", "s.toml:3:12: t.csv evicton=lru: unknown option \"--evicton\""},
+      {"eviction = [\"lru\",\n  \"lrv\"]", "s.toml:4:3: t.csv eviction=lrv: --eviction: unknown"},
+      {"fpr = [0.1]\neviction = [\"lrv\"]", "s.toml:4:13: "},
+      {"cache-size = [\"1%\", \"0%\"]", "s.toml:3:21: t.csv: --cache-size \"0%\", accepted: above"},
+      {"nodes = { from = 1023, to = 1025 }", "s.toml:3:9: t.csv nodes=1025: --nodes \"1025\""},
+      {"window = [\"1\"]\nadmission = [\"probation\"]", "s.toml:4:14: "},
       {"window = [\"1\"]\nadmission = [\"probation\"]", "without --disk-size"},
   }));
   const std::string sweep =
       directory.write("s.toml", "traces = [\"t.csv\"]\n[sweep]\n" + options + "\n");
+  CAPTURE(options);
   check_refused(run({"sweep", sweep}), fault);
   CHECK_FALSE(std::filesystem::exists(directory.at("s.results")));
 }
