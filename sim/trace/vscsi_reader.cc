@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint64_t kSectorBytes = 512;
 constexpr std::size_t kLookedAt = 16;
 
+// Two records at least, or one that is all there is.
 bool has_version(std::string_view bytes, const VscsiLayout& layout, unsigned version) {
   const std::size_t count = std::min(kLookedAt, bytes.size() / layout.record);
   for (std::size_t i = 0; i < count; ++i) {
@@ -20,7 +21,7 @@ bool has_version(std::string_view bytes, const VscsiLayout& layout, unsigned ver
       return false;
     }
   }
-  return count >= 2;
+  return count >= 2 || (count == 1 && bytes.size() == layout.record);
 }
 
 class VscsiReader final : public TraceReader {

@@ -76,6 +76,8 @@ TEST_CASE("vSCSI traces are told by their version, and read", "[sim][trace]") {
       directory.write("cut.vscsi", vscsi_of(version, wanted).substr(0, 40 * 20 - 4));
   const Ran ran = run("stats --format vscsi " + cut);
   check_refused(ran, "the trace is cut off within record");
+  const std::string one = directory.write("one.vscsi", vscsi_of(version, {wanted.front()}));
+  CHECK(run("stats --format vscsi " + one).exit_code == 0);
   check_refused(run("stats --format vscsi " + directory.write("x.bin", std::string(400, 'x'))),
                 "no vSCSI records of version 1 or 2");
 }
