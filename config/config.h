@@ -491,6 +491,17 @@ struct Rule {
   friend bool operator==(const Rule&, const Rule&) = default;
 };
 
+// [fleet]: purges that are carried to all nodes.
+struct Fleet {
+  OptionalRedisUrlText purges = "";  // secret; "": none
+  std::string password_file;         // path, "" for none
+  std::string node;                  // "": the host name
+  Nanoseconds keep = std::chrono::hours(7 * 24);
+  Nanoseconds wait = std::chrono::seconds(1);
+  Nanoseconds late = Nanoseconds(0);  // 0: /readyz never fails for it
+  friend bool operator==(const Fleet&, const Fleet&) = default;
+};
+
 struct Http {
   std::string via = "encore";
   std::string error_pages;  // a folder, "" for none
@@ -519,6 +530,7 @@ struct Config {
   Limits limits;
   std::vector<RateLimit> limit;
   Upstream upstream;
+  Fleet fleet;
   Http http;
   friend bool operator==(const Config&, const Config&) = default;
 };

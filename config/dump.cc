@@ -19,9 +19,10 @@ std::string secret_line(const Key& key, const Value& value) {
   const auto& text = std::get<std::string>(value);
   std::string line = std::string(key.name) + " = \"\"";
   if (text.empty()) return line;
+  line += "  # set, not shown";
+  if (key.name != "seed") return line;
   const auto seed = filter::parse_seed(text);
-  return line + "  # set, not shown; fingerprint " +
-         (seed ? filter::fingerprint(*seed) : std::string());
+  return line + "; fingerprint " + (seed ? filter::fingerprint(*seed) : std::string());
 }
 
 std::string dump_element(const Section& section, const void* values) {

@@ -129,6 +129,7 @@ std::span<const Key> limits_keys();
 std::span<const Key> limit_keys();
 std::span<const Key> upstream_keys();
 std::span<const Key> http_keys();
+std::span<const Key> fleet_keys();
 
 // A text that is parsed is kept as it is written.
 template <typename Text>

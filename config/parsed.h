@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "config/log_format.h"
 #include "config/network.h"
+#include "config/redis_url.h"
 #include "config/rule_texts.h"
 #include "config/shadow_policy.h"
 #include "config/tls_texts.h"
@@ -60,6 +61,8 @@ using NameserverText = Parsed<Endpoint, parse_nameserver>;
 using ServerText = Parsed<ServerEntry, parse_server>;
 using OptionalUrlText =
     Parsed<std::optional<ServerUrl>, parse_or_none<ServerUrl, parse_server_url>>;
+using OptionalRedisUrlText =
+    Parsed<std::optional<RedisUrl>, parse_or_none<RedisUrl, parse_redis_url>>;
 using CidrText = Parsed<Cidr, parse_cidr>;
 using PortRangeText = Parsed<PortRange, parse_port_range>;
 using ClientShareText = Parsed<ClientShare, parse_client_share>;

@@ -277,6 +277,9 @@ std::span<const Section> schema() {
                               "tokens, which gains `rate` per second; a request takes one.",
                               limit_keys()),
       section<&Config::upstream>("upstream", "Connections to origin servers.", upstream_keys()),
+      section<&Config::fleet>("fleet",
+                              "Purges on all nodes; see [FLEET.md](FLEET.md#purges-everywhere).",
+                              fleet_keys()),
       section<&Config::http>("http", "The proxy's identity and own pages.", http_keys()),
   };
   return kSections;

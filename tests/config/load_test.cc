@@ -110,7 +110,7 @@ TEST_CASE("Every fault is reported with its place, what is wrong and what is acc
       "workers, admin, filters, shadow, log, "
       "timeouts, "
       "limits, "
-      "limit, upstream, http\n"
+      "limit, upstream, fleet, http\n"
       "encore.toml:2:1: cache.memroy: unknown key, did you mean \"memory\"?; accepted: memory, "
       "shards, eviction, max_object, collapse, collapse_buffer, uncacheable_memory, "
       "background_finish, range_fetch_max, variants_max, query_sort, query_drop, "
