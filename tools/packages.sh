@@ -4,13 +4,13 @@ build_packages=(
   g++ cmake ninja-build pkg-config
   libevent-dev libc-ares-dev libssl-dev libcrypt-dev libspdlog-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
   libxxhash-dev libboost1.81-dev libcurl4-openssl-dev zlib1g-dev libzstd-dev libbrotli-dev liblzma-dev
-  libnghttp2-dev libre2-dev libjs-chart.js libxgboost-dev
+  libnghttp2-dev libre2-dev libhiredis-dev libjs-chart.js libxgboost-dev
 )
 test_packages=(
   catch2 nginx-light curl wget git python3 chromium apt-utils dpkg-dev openssl strace gnuplot-nox
   squid haproxy gpg gpg-agent golang-go prometheus gnutls-bin libnss3-tools nghttp2-client
   nghttp2-server python3-grpcio mandoc shellcheck systemd valgrind zsh
-  fish cargo docker-registry skopeo slapd pebble lego dehydrated python3-distributed python3-jsonschema
+  fish cargo redis-server docker-registry skopeo slapd pebble lego dehydrated python3-distributed python3-jsonschema
 )
 # For the Python module of the laboratory; its plots and its notebook only with ./dev test --all.
 test_packages+=(pybind11-dev python3-dev python3-numpy)

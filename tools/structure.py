@@ -47,6 +47,7 @@ MAY_INCLUDE = {
                       "proxy/disk"],
     "proxy/settings": ["base", "cache", "config", "filter", "proxy/http", "proxy/coding", "proxy/tls",
                        "proxy/ca", "proxy/net", "proxy/observe"],
+    "proxy/fleet": ["base", "config", "proxy/net", "proxy/observe", "proxy/settings"],
     "proxy/request": ["base", "config", "filter", "cache", "proxy/http", "proxy/net", "proxy/store",
                       "proxy/observe", "proxy/settings"],
     "proxy/transfer": ["base", "filter", "cache", "proxy/http", "proxy/coding", "proxy/net",
@@ -81,15 +82,16 @@ THIRD_PARTY = [
     (r"xxhash\.h", ["filter", "cache", "proxy/disk", "tests/filter", "tests/bench"]),
     (r"toml\+\+/", ["config"]),
     (r"spdlog/|fmt/", ["proxy/observe", "proxy/settings", "proxy/origin", "proxy/exchange",
-                        "proxy/process", "proxy/cli", "tests/simulate"]),
+                        "proxy/fleet", "proxy/process", "proxy/cli", "tests/simulate"]),
     (r"CLI/", ["base/cli", "filter/cli", "proxy/disk/cli", "proxy/ca/cli", "proxy/cli",
                "proxy/process", "sim"]),
     (r"nlohmann/", ["filter/published", "filter/cli", "proxy/disk/cli", "proxy/observe",
-                    "proxy/process", "proxy/cli", "sim", "tests"]),
+                    "proxy/fleet", "proxy/process", "proxy/cli", "sim", "tests"]),
     (r"boost/", ["proxy/http", "tests/fuzz"]),
     (r"curl/", ["filter/cli", "sim/drive", "tests"]),
     (r"re2/", ["proxy/settings"]),
     (r"zlib\.h|zstd\.h", ["proxy/publish", "proxy/coding", "sim", "tests"]),
+    (r"hiredis/", ["proxy/fleet"]),
     (r"nghttp2/", ["proxy/h2", "tests"]),
     (r"brotli/", ["proxy/coding", "tests"]),
     (r"lzma\.h", ["sim", "tests"]),
@@ -98,7 +100,7 @@ THIRD_PARTY = [
     (r"catch2/", ["tests"]),
     (r"benchmark/", ["tests/bench"]),
 ]
-NOT_IN_HEADERS = re.compile(r"re2/|nghttp2/|spdlog/|toml\+\+/|CLI/|nlohmann/|boost/|curl/")
+NOT_IN_HEADERS = re.compile(r"re2/|hiredis/|nghttp2/|spdlog/|toml\+\+/|CLI/|nlohmann/|boost/|curl/")
 
 PURE = ["filter", "cache", "config", "proxy/http", "proxy/h2", "proxy/coding", "proxy/tls",
         "proxy/publish", "sim/workload", "sim/theory",

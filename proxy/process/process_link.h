@@ -10,7 +10,7 @@
 
 #include "proxy/net/descriptor_watch.h"
 #include "proxy/net/loop.h"
-#include "proxy/process/purge_order.h"
+#include "proxy/settings/purge_order.h"
 #include "proxy/upgrade/channel.h"
 
 namespace encore::server {

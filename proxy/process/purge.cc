@@ -252,12 +252,20 @@ Result<PurgeOrder> read_purge_order(const AdminRequest& request) {
   if (order.urls.empty() && order.prefixes.empty() && order.tags.empty() && !order.all) {
     return fail("no target; accepted: url, prefix, tag, all");
   }
+  if (auto checked = check_purge_order(order); !checked) return std::unexpected(checked.error());
+  return order;
+}
+
+Result<void> check_purge_order(const PurgeOrder& order) {
   for (const auto* urls : {&order.urls, &order.prefixes}) {
     for (const std::string& url : *urls) {
       if (key_text(url, {}).empty()) return fail("\"" + url + "\" is not an http(s) URL");
     }
   }
-  return order;
+  for (const std::string& key : order.keys) {
+    if (key.size() < kRealmBytes) return fail("\"" + key + "\" is not a key");
+  }
+  return {};
 }
 
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "proxy/process/purge_order.h"
+#include "proxy/settings/purge_order.h"
 
 namespace encore::server {
 
@@ -20,6 +20,10 @@ inline constexpr std::uint32_t kPurgeSliceSlots = 64;
 // from the body, which is a form or, where Content-Type says so, JSON: {"tag": ["a", "b"], "soft":
 // true}. Errors: nothing to purge, an unknown name, a URL that is none, malformed JSON.
 Result<PurgeOrder> read_purge_order(const AdminRequest& request);
+
+// Checks the texts of an order: URLs and prefixes are URLs, keys have a realm. Errors: which is
+// not.
+Result<void> check_purge_order(const PurgeOrder& order);
 
 // `runtime`: by whose rules and origins URLs have their keys.
 //

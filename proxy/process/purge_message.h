@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "proxy/process/purge_order.h"
+#include "proxy/settings/purge_order.h"
 #include "proxy/upgrade/message.h"
 
 namespace encore::server {

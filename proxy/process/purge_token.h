@@ -9,7 +9,7 @@
 
 #include "base/time.h"
 #include "proxy/net/secrets.h"
-#include "proxy/process/purge_order.h"
+#include "proxy/settings/purge_order.h"
 
 namespace encore::server {
 

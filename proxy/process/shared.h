@@ -26,7 +26,7 @@
 #include "proxy/observe/shadow_caches.h"
 #include "proxy/observe/stats.h"
 #include "proxy/origin/http10_servers.h"
-#include "proxy/process/purge_order.h"
+#include "proxy/settings/purge_order.h"
 #include "proxy/process/slow_readers.h"
 #include "proxy/publish/changed_keys.h"
 #include "proxy/publish/resources.h"

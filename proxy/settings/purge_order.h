@@ -24,6 +24,14 @@ struct PurgeOrder {
   std::string token = {};  // the count's (purge_token.h); empty: it was not counted
 };
 
+// Result of a purge on the other nodes of a fleet.
+struct FleetPurge {
+  bool is_published = false;  // the engine has it; else it waits, and is published later
+  bool is_dropped = false;    // too many wait: the nodes purge everything instead, later
+  std::vector<std::string> confirmed = {};    // nodes that have done it, by name
+  std::vector<std::string> unconfirmed = {};  // nodes that had not in fleet.wait
+};
+
 // How many stored responses there were; variants count each. On disk alone, what a prefix or a tag
 // is of goes when it is read, and is not counted. It is durable there when this returns; an error
 // says why it is not.
@@ -31,7 +39,8 @@ struct PurgeResult {
   std::uint64_t count = 0;
   bool lazily = false;  // more may go, as it is read
   Result<void> durable = {};
-  std::string refusal = {};  // not empty: nothing was purged, and why
+  std::string refusal = {};              // not empty: nothing was purged, and why
+  std::optional<FleetPurge> fleet = {};  // nothing: this node is in none
 };
 
 }  // namespace encore::server

@@ -1,0 +1,136 @@
+#include "proxy/fleet/presence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "config/redis_url.h"
+
+namespace encore::fleet {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kPresenceBytesMax = 2048;
+constexpr std::size_t kTextBytesMax = 64;
+
+Nanoseconds since(std::uint64_t then_ms, std::uint64_t now_ms) {
+  constexpr std::uint64_t kLongest = 4'000'000'000;  // so that nanoseconds do not overflow
+  const std::uint64_t ms = now_ms > then_ms ? std::min(now_ms - then_ms, kLongest) : 0;
+  return std::chrono::milliseconds(ms);
+}
+
+// Nothing: no such text.
+std::optional<std::string> text_of(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  if (found == json.end() || !found->is_string()) return std::nullopt;
+  auto text = found->get<std::string>();
+  const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+  if (text.size() > kTextBytesMax || !std::ranges::all_of(text, is_plain)) return std::nullopt;
+  return text;
+}
+
+std::optional<double> number_of(const Json& json, const char* name, double most) {
+  const auto found = json.find(name);
+  if (found == json.end() || !found->is_number()) return std::nullopt;
+  const auto number = found->get<double>();
+  return std::isfinite(number) && number >= 0 && number <= most ? std::optional(number)
+                                                                : std::nullopt;
+}
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+}  // namespace
+
+std::string encode(const Presence& presence) {
+  const Json json = {{"instance", presence.instance},
+                     {"version", presence.facts.version},
+                     {"config", presence.facts.config},
+                     {"hit_ratio", or_null(presence.facts.hit_ratio)},
+                     {"fill", or_null(presence.facts.fill)},
+                     {"lag", presence.lag_seconds},
+                     {"seen", presence.seen_ms}};
+  return json.dump();
+}
+
+Result<Presence> decode_presence(std::string_view text) {
+  const auto malformed = [] { return fail("no presence of a node"); };
+  if (text.size() > kPresenceBytesMax) return malformed();
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return malformed();
+  const auto instance = text_of(json, "instance");
+  const auto version = text_of(json, "version");
+  const auto config = text_of(json, "config");
+  const auto lag = number_of(json, "lag", 1e12);
+  const auto seen = json.find("seen");
+  if (!instance || !version || !config || !lag || seen == json.end() ||
+      !seen->is_number_unsigned()) {
+    return malformed();
+  }
+  return Presence{.instance = *instance,
+                  .facts = {.version = *version,
+                            .config = *config,
+                            .hit_ratio = number_of(json, "hit_ratio", 1),
+                            .fill = number_of(json, "fill", 1)},
+                  .lag_seconds = *lag,
+                  .seen_ms = seen->get<std::uint64_t>()};
+}
+
+void NodeTable::read(const std::vector<std::string>& fields, std::uint64_t now_ms) {
+  nodes_.clear();
+  stale_.clear();
+  refused_ = 0;
+  for (std::size_t i = 0; i + 1 < fields.size() && nodes_.size() < kNodesMax; i += 2) {
+    auto presence = decode_presence(fields[i + 1]);
+    if (!config::is_node_name(fields[i]) || !presence) {
+      ++refused_;
+      continue;
+    }
+    if (since(presence->seen_ms, now_ms) > kListedFor) {
+      stale_.push_back(fields[i]);
+    } else {
+      nodes_[fields[i]] = std::move(*presence);
+    }
+  }
+}
+
+std::vector<std::string> NodeTable::present(std::string_view self, std::uint64_t now_ms) const {
+  std::vector<std::string> names;
+  for (const auto& [name, presence] : nodes_) {
+    if (name != self && since(presence.seen_ms, now_ms) <= kPresentFor) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> NodeTable::away(std::string_view self, std::uint64_t now_ms) const {
+  std::vector<std::string> names;
+  for (const auto& [name, presence] : nodes_) {
+    if (name != self && since(presence.seen_ms, now_ms) > kPresentFor) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<server::FleetNode> NodeTable::report(std::string_view self,
+                                                 std::uint64_t now_ms) const {
+  std::vector<server::FleetNode> nodes;
+  for (const auto& [name, presence] : nodes_) {
+    const Nanoseconds age = since(presence.seen_ms, now_ms);
+    nodes.push_back({.name = name,
+                     .version = presence.facts.version,
+                     .config = presence.facts.config,
+                     .hit_ratio = presence.facts.hit_ratio,
+                     .fill = presence.facts.fill,
+                     .lag_seconds = presence.lag_seconds,
+                     .seen_seconds = std::chrono::duration<double>(age).count(),
+                     .is_here = name == self,
+                     .is_present = age <= kPresentFor});
+  }
+  return nodes;
+}
+
+const Presence* NodeTable::find(const std::string& node) const {
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? nullptr : &found->second;
+}
+
+}  // namespace encore::fleet

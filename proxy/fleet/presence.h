@@ -1,0 +1,67 @@
+// Presence: how nodes describe themselves in the engine, each by a field of one hash. Pure. All
+// that is read there is bounded and checked.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "proxy/observe/fleet_report.h"
+
+namespace encore::fleet {
+
+inline constexpr Nanoseconds kPresenceInterval = std::chrono::seconds(2);
+inline constexpr Nanoseconds kPresentFor = std::chrono::seconds(15);
+inline constexpr Nanoseconds kListedFor = std::chrono::hours(24);
+inline constexpr std::size_t kNodesMax = 1024;
+
+// Facts that a process knows of itself.
+struct NodeFacts {
+  std::string version;
+  std::string config;               // a hash
+  std::optional<double> hit_ratio;  // 0 .. 1
+  std::optional<double> fill;       // of the filter
+};
+
+struct Presence {
+  std::string instance;  // the process' own
+  NodeFacts facts;
+  double lag_seconds = 0;
+  std::uint64_t seen_ms = 0;  // by the engine's clock
+};
+
+std::string encode(const Presence& presence);
+// Errors: no JSON of this form, or a text or number beyond the bounds.
+Result<Presence> decode_presence(std::string_view json);
+
+// The nodes that the engine knows. A value, thread-compatible.
+class NodeTable {
+ public:
+  // Takes the fields of the hash, name and value in turn. Names of nodes that are long gone, and of
+  // those that are none, are in `stale()` then.
+  void read(const std::vector<std::string>& fields, std::uint64_t now_ms);
+  void add(const std::string& node, Presence presence) { nodes_[node] = std::move(presence); }
+  const std::vector<std::string>& stale() const { return stale_; }
+  // How many fields were no node's.
+  std::uint64_t refused() const { return refused_; }
+
+  // Nodes but `self`, by name.
+  std::vector<std::string> present(std::string_view self, std::uint64_t now_ms) const;
+  std::vector<std::string> away(std::string_view self, std::uint64_t now_ms) const;
+  std::vector<server::FleetNode> report(std::string_view self, std::uint64_t now_ms) const;
+  // The process that has a node's name; nothing: none is known.
+  const Presence* find(const std::string& node) const;
+
+ private:
+  std::map<std::string, Presence> nodes_;
+  std::vector<std::string> stale_;
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace encore::fleet
