@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "proxy/observe/disk_metrics.h"
+#include "proxy/observe/fleet_metrics.h"
 #include "proxy/observe/metrics_writer.h"
 #include "proxy/observe/origin_metrics.h"
 #include "proxy/observe/shadow_pages.h"
@@ -442,6 +443,7 @@ void write_process(MetricsWriter& out, const ProcessStatus& process) {
   out.one("process_upgrade_failures_total", "counter",
           "Failed upgrades of the program; this process continued.", process.upgrade_failures);
   write_predecessors(out, process);
+  if (process.fleet) write_fleet(out, *process.fleet);
   if (process.limits.empty()) return;
   const auto each = [&](std::string_view name, std::string_view help, auto value) {
     out.family(name, "gauge", help);
@@ -531,6 +533,7 @@ std::string stats_json(const Snapshot& snapshot, const ProcessStatus& process) {
               {"reload_failures", process.reload_failures},
               {"predecessors", process.predecessors.size()},
               {"upgrade_failures", process.upgrade_failures},
+              {"fleet", process.fleet ? Json::parse(fleet_json(*process.fleet)) : Json(nullptr)},
               {"requests", requests_json(snapshot)},
               {"ratios", ratios_json(snapshot)},
               {"latency", latency_json(snapshot)},

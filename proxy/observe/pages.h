@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/time.h"
+#include "proxy/observe/fleet_report.h"
 #include "proxy/observe/limit_report.h"
 #include "proxy/observe/predecessor_report.h"
 #include "proxy/observe/snapshot.h"
@@ -24,6 +26,7 @@ struct ProcessStatus {
   std::vector<LimitReport> limits = {};
   std::uint64_t upgrade_failures = 0;  // after which this process went on
   std::vector<PredecessorReport> predecessors = {};
+  std::optional<FleetReport> fleet = {};  // nothing: this node is in none
 };
 
 // All counters in the exposition format of Prometheus.

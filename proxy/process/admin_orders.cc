@@ -23,6 +23,20 @@ const PurgeTokens& purge_tokens() {
   return tokens;
 }
 
+// The result on all nodes, as members of a JSON object behind others; empty: there is one node.
+std::string fleet_members(const PurgeResult& purged) {
+  if (!purged.fleet) return {};
+  // Names of nodes are letters, digits and "._:-".
+  const auto list = [](const std::vector<std::string>& names) {
+    std::string text;
+    for (const std::string& each : names) text += (text.empty() ? "\"" : ", \"") + each + "\"";
+    return text;
+  };
+  return fmt::format(", \"published\": {}, \"confirmed\": [{}], \"unconfirmed\": [{}]",
+                     purged.fleet->is_published, list(purged.fleet->confirmed),
+                     list(purged.fleet->unconfirmed));
+}
+
 }  // namespace
 
 void answer_purge(ProcessControl& process, const AdminRequest& request, AdminReply to) {
@@ -59,12 +73,19 @@ void answer_purge(ProcessControl& process, const AdminRequest& request, AdminRep
                                         purged.count, purged.durable.error().message)));
       return;
     }
+    if (purged.fleet && purged.fleet->is_dropped) {
+      owed->send(busy(fmt::format(
+          "{} purged here, but too many purges wait for the engine: the other nodes purge "
+          "everything once it is back.",
+          purged.count)));
+      return;
+    }
     const std::string_view disk = !purged.lazily ? ""
                                   : dry_run      ? ", \"disk\": \"not counted\""
                                                  : ", \"disk\": \"as it is read\"";
     auto done = reply(
-        200, fmt::format("{{\"{}\": {}, \"soft\": {}{}{}}}\n", dry_run ? "would_purge" : "purged",
-                         purged.count, soft, disk, token));
+        200, fmt::format("{{\"{}\": {}, \"soft\": {}{}{}{}}}\n", dry_run ? "would_purge" : "purged",
+                         purged.count, soft, disk, fleet_members(purged), token));
     done.content_type = "application/json";
     owed->send(std::move(done));
   });

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "config/dump.h"
 #include "proxy/http/message.h"
+#include "proxy/observe/fleet_metrics.h"
 #include "proxy/observe/shadow_pages.h"
 #include "proxy/process/admin_access.h"
 #include "proxy/process/admin_reply.h"
@@ -173,7 +174,19 @@ AdminResponse read_config(ProcessControl& process, std::string_view query) {
 }
 
 AdminResponse read_ready(const ProcessControl& process) {
-  return process.is_ready() ? reply(200, "ready\n") : reply(503, "draining\n");
+  if (!process.is_ready()) return reply(503, "draining\n");
+  const auto fleet = process.status().fleet;
+  if (!fleet) return reply(200, "ready\n");
+  const std::string late = lateness(*fleet);
+  if (fleet->fails_ready) return reply(503, late + "\n");
+  return reply(200, late.empty() ? "ready\n" : "ready, but " + late + "\n");
+}
+
+AdminResponse read_fleet(const ProcessControl& process) {
+  const auto fleet = process.status().fleet;
+  if (!fleet)
+    return reply(404, "404 Not Found\nfleet.purges is not set: this node is in no fleet.\n");
+  return json_reply(fleet_json(*fleet));
 }
 
 AdminResponse read_metrics_page(ProcessControl& process) {
@@ -218,6 +231,8 @@ AdminResponse read_page(ProcessControl& process, const Endpoint& endpoint,
                             [&process](const Explained& asked) { return process.explain(asked); });
     case kRejected:
       return read_rejected(process, request.query);
+    case kFleet:
+      return read_fleet(process);
     case kShadow:
       return json_reply(shadow_json(process.snapshot().shadows));
     case kShadowPage:

@@ -24,6 +24,7 @@ enum class EndpointId : std::uint8_t {
   kRejected,
   kShadow,
   kShadowPage,
+  kFleet,
   kTop,
   kConfig,
   kLog,

@@ -15,8 +15,12 @@ TransferFailure told_of(const PurgeResult& purged, bool bans) {
     const bool beyond_us = purged.refusal == "too-many-bans" || purged.refusal == "busy";
     return {beyond_us ? 503 : 400, Outcome::kBadRequest, purged.refusal};
   }
+  if (purged.fleet && purged.fleet->is_dropped) {
+    return {503, Outcome::kBadRequest, "too-many-purges-wait"};
+  }
   if (!purged.durable) return {500, Outcome::kInternal, "not-for-good"};
-  const bool any = bans || purged.count != 0;
+  // Other nodes may have had what this one had not.
+  const bool any = bans || purged.count != 0 || purged.fleet;
   return {any ? 200 : 404, Outcome::kPurge, "purged " + std::to_string(purged.count)};
 }
 

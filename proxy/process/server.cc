@@ -180,6 +180,7 @@ Server::Server(LoadConfig load, StartOrders& orders)
                          watch_.set_ready(false);
                          drain_->start(config().timeouts.drain);
                          followers_->end();
+                         if (fleet_ != nullptr) fleet_->hand_over();
                        },
                    .on_end_wanted = [this] { drain(); },
                    .on_predecessor_end =
@@ -191,6 +192,7 @@ Server::Server(LoadConfig load, StartOrders& orders)
       watch_(proxy_, started_, wall_now()) {}
 
 Server::~Server() {
+  fleet_.reset();
   admin_.close();
   succession_.stop();
   signals_.reset();
@@ -223,6 +225,11 @@ Result<void> Server::make(const config::Config& config, const StartOrders& order
   Start start{.config = effective, .orders = orders, .options = {}};
   start.options.started = started_;
   if (auto done = make_seed(start); !done) return done;
+  start.fleet.is_successor = succession_.has_inheritance();
+  // Those that the start makes are empty, and have missed nothing.
+  if (!start.fleet.is_successor && !orders.clear_disks) {
+    start.fleet.disks = disks_that_exist(config);
+  }
   // It is for the first start, and not for each upgrade.
   const bool clears = orders.clear_disks && !succession_.has_inheritance();
   auto disks = open_disks(config, start.options.identity_seed, clears, succession_.take_disks());
@@ -236,9 +243,27 @@ Result<void> Server::make(const config::Config& config, const StartOrders& order
   std::string few = limit_connections(proxy_->shared(), config.limits.connections);
   if (!few.empty()) watch_.set_few_descriptors(std::move(few));
   succession_.begin();
-  if (succession_.has_inheritance()) return succession_.await_commit();
-  load_state(state_, *proxy_);
-  if (auto done = purge_at_start(*proxy_); !done) return done;
+  if (succession_.has_inheritance()) {
+    if (auto done = succession_.await_commit(); !done) return done;
+  } else {
+    load_state(state_, *proxy_);
+    if (auto done = purge_at_start(*proxy_); !done) return done;
+  }
+  auto fleet = FleetPurges::create(
+      start.config,
+      {.loop = *loop_,
+       .proxy = *proxy_,
+       .purge =
+           [this](PurgeOrder order, std::function<void(const PurgeResult&)> done) {
+             const bool is_over = jobs_ == nullptr || workers_ended_ == proxy_->workers().size();
+             return !is_over && succession_.purge(std::move(order), std::move(done));
+           }},
+      start.fleet);
+  if (!fleet) return std::unexpected(fleet.error());
+  fleet_ = std::move(*fleet);
+  // Purges of the time away come before what was stored is served.
+  if (fleet_ != nullptr) fleet_->catch_up();
+  if (start.fleet.is_successor) return {};
   return orders.adopt_from ? adopt_from(*orders.adopt_from, config, memory_) : Result<void>();
 }
 
@@ -371,6 +396,7 @@ Server::End Server::run() {
               disk_watch_);  // an end before the first tick would leave out that a disk was emptied
   log::info("ready: {} workers, seed fingerprint {}", proxy_->workers().size(),
             filter::fingerprint(proxy_->shared().identity_seed));
+  if (fleet_ != nullptr) fleet_->serve();
   succession_.tell_manager_ready();
   loop_->run();
   if (end_ == End::kCutShort) return end_;
@@ -497,6 +523,7 @@ Result<void> Server::try_reload() {
     memory_.set_token(before);
     return fail(": " + done.error().message);
   }
+  if (fleet_ != nullptr) fleet_->use(*wanted);
   return {};
 }
 
@@ -527,12 +554,23 @@ ProcessStatus Server::status() const {
           .reloads = reloads_,
           .reload_failures = reload_failures_,
           .upgrade_failures = succession_.failures(),
-          .predecessors = succession_.reports()};
+          .predecessors = succession_.reports(),
+          .fleet = fleet_ == nullptr ? std::nullopt : std::optional(fleet_->report())};
 }
 
 bool Server::purge(PurgeOrder order, std::move_only_function<void(const PurgeResult&)> done) {
-  return takes_jobs(jobs_, *proxy_, workers_ended_) &&
-         succession_.purge(std::move(order), std::move(done));
+  if (!takes_jobs(jobs_, *proxy_, workers_ended_)) return false;
+  if (fleet_ == nullptr || order.dry_run) {
+    return succession_.purge(std::move(order), std::move(done));
+  }
+  using Done = std::move_only_function<void(const PurgeResult&)>;
+  auto owed = std::make_shared<Done>(std::move(done));
+  PurgeOrder published = order;
+  return succession_.purge(
+      std::move(order), [this, published = std::move(published), owed](const PurgeResult& purged) {
+        if (!purged.refusal.empty()) return (*owed)(purged);
+        fleet_->publish(published, purged, [owed](const PurgeResult& whole) { (*owed)(whole); });
+      });
 }
 
 void Server::upgrade(Upgrade::Done done) {

@@ -19,6 +19,7 @@
 #include "proxy/process/admin.h"
 #include "proxy/process/admin_listeners.h"
 #include "proxy/process/disk_watch.h"
+#include "proxy/process/fleet_purges.h"
 #include "proxy/process/jobs.h"
 #include "proxy/process/live_observer.h"
 #include "proxy/process/proxy.h"
@@ -71,6 +72,7 @@ class Server final : private ProcessControl {
     const config::Config& config;
     const StartOrders& orders;
     Proxy::Options options;
+    FleetPurges::Start fleet = {};
   };
   Server(LoadConfig load, StartOrders& orders);
   Result<void> make(const config::Config& config, const StartOrders& orders);
@@ -121,6 +123,7 @@ class Server final : private ProcessControl {
   std::unique_ptr<RequestFollowers> followers_;
   std::unique_ptr<Jobs> jobs_;
   UpgradeCoordinator succession_;
+  std::unique_ptr<FleetPurges> fleet_;  // null: this node is in none
   bool ready_ = false;
   bool is_ending_ = false;  // drains as by SIGTERM
   End end_ = End::kDrained;

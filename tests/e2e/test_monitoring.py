@@ -44,6 +44,7 @@ class Everything(Case):
             "shadow": {"policies": ["always"]},
             "intercept": {"hosts": ["inside.example"], "ca_certificate": str(authority / "ca.crt"),
                           "ca_key": str(authority / "ca.key")},
+            "fleet": {"purges": "redis://127.0.0.1:1"},
         })
         self.proxy = encore
         encore.start()
