@@ -55,6 +55,7 @@ Exit run_reload(Session& session);
 Exit run_drain(Session& session);
 Exit run_upgrade(Session& session);
 Exit run_explain(Session& session);
+Exit run_fleet(Session& session);
 Exit run_top(Session& session);
 Exit run_log(Session& session);
 Exit run_config_get(Session& session);

@@ -157,6 +157,13 @@ constexpr std::array kCommands = {
                 "encore top --interval 5 --names 20\n"
                 "encore top --json --count 1\n",
                 &run_top},
+    CommandSpec{"fleet",
+                "List the nodes of the fleet, and the lag of purges",
+                {},
+                {},
+                "encore fleet\n"
+                "encore fleet --json\n",
+                &run_fleet},
     CommandSpec{"log",
                 "Print requests as they end",
                 {},

@@ -33,6 +33,18 @@ std::string in_words(const nlohmann::json& purged, const Session& session) {
   std::string text = counted ? "would purge " : session.has("--soft") ? "made stale " : "purged ";
   text += std::to_string(count) + " response" + (count == 1 ? "" : "s");
   if (purged.contains("disk")) text += ", on disk " + purged.value("disk", std::string());
+  if (!purged.contains("confirmed")) return printable(text) + "\n";
+  const auto names = [&purged](const char* list) {
+    std::string joined;
+    for (const auto& each : purged[list]) {
+      joined += (joined.empty() ? "" : ", ") + (each.is_string() ? each.get<std::string>() : "?");
+    }
+    return joined;
+  };
+  text += "; confirmed by " + names("confirmed");
+  const std::string missing = names("unconfirmed");
+  if (!missing.empty()) text += "; not by " + missing;
+  if (!purged.value("published", true)) text += "; it waits for the engine";
   return printable(text) + "\n";
 }
 

@@ -342,7 +342,7 @@ class Usage(Operated):
         for command in commands:
             walk(command)
         for name in ("status", "purge", "reload", "drain", "explain", "top", "log", "config get", "upgrade",
-                     "disk stat", "ca create", "intercept list", "completion"):
+                     "disk stat", "ca create", "intercept list", "completion", "fleet"):
             self.assertIn(name, names)
 
 

@@ -298,6 +298,21 @@ function showOrigins({stats}) {
   });
 }
 
+function showFleet({stats}) {
+  const fleet = stats.fleet;
+  $('fleet-section').hidden = fleet === null;
+  if (fleet === null) return;
+  const {engine, purges} = fleet;
+  const fault = engine.fault === '' ? '' : ` (${engine.fault})`;
+  put('fleet-note', `${engine.late ? `Purges are late: ${span(engine.lag_seconds)}${fault}.` : 'Purges are not late.'} `
+    + `${number(purges.published)} published, ${number(purges.applied)} applied, ${number(purges.pending)} waiting, ${number(purges.gaps)} gaps.`);
+  fill($('fleet').tBodies[0], fleet.nodes, row(['', '', '', '', 'n', 'n', 'n', 'n']), (tr, node) => {
+    const part = (value) => value === null ? '–' : percent(value);
+    cells(tr, [node.node, node.here ? 'here' : node.present ? 'present' : 'gone', node.version, node.config,
+      part(node.hit_ratio), span(node.lag_seconds), part(node.filter_fill), `${span(node.seen_seconds)} ago`]);
+  });
+}
+
 function interceptRow() {
   const tr = row(['', '', 'n', 'n', ''])();
   const button = make('button', 'Decrypt again');
@@ -417,6 +432,7 @@ function show(restarted) {
   showAdmission(live);
   showCache(live);
   showOrigins(live);
+  showFleet(live);
   showIntercept(live);
   showLimits(live);
   $('token-row').hidden = !live.process.token_needed;

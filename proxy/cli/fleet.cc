@@ -1,0 +1,66 @@
+// encore fleet.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/readable.h"
+#include "proxy/cli/columns.h"
+#include "proxy/cli/session.h"
+
+namespace encore::cli {
+namespace {
+
+using NodeJson = nlohmann::ordered_json;
+
+// A ratio in percent, or "-" if there is none.
+std::string ratio_of(const NodeJson& node, const char* name) {
+  constexpr double kWhole = 100;
+  if (!node.contains(name) || !node[name].is_number()) return "-";
+  return fmt::format("{:.1f} %", node[name].get<double>() * kWhole);
+}
+
+std::string seconds_of(const NodeJson& node, const char* name) {
+  const double seconds =
+      node.contains(name) && node[name].is_number() ? node[name].get<double>() : 0;
+  return about_duration(std::chrono::seconds(static_cast<std::int64_t>(seconds)));
+}
+
+std::string fleet_text(const NodeJson& fleet) {
+  const NodeJson engine = fleet.value("engine", NodeJson::object());
+  const std::string fault = engine.value("fault", std::string());
+  std::string text = "engine  " + engine.value("url", std::string()) + ", " +
+                     (fault.empty() ? "connected" : "not connected: " + fault) + "\n";
+  if (engine.value("late", false)) {
+    text += "purges  late: " + seconds_of(engine, "lag_seconds") + "\n";
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"node", "state", "version", "config", "hit ratio", "purge lag", "filter fill", "seen"}};
+  for (const NodeJson& node : fleet.value("nodes", NodeJson::array())) {
+    if (!node.is_object()) continue;
+    const char* const state = node.value("here", false)      ? "here"
+                              : node.value("present", false) ? "present"
+                                                             : "gone";
+    rows.push_back({node.value("node", std::string()), state, node.value("version", std::string()),
+                    node.value("config", std::string()), ratio_of(node, "hit_ratio"),
+                    seconds_of(node, "lag_seconds"), ratio_of(node, "filter_fill"),
+                    seconds_of(node, "seen_seconds") + " ago"});
+  }
+  return printable_lines(text) + columns(rows);
+}
+
+}  // namespace
+
+Exit run_fleet(Session& session) {
+  const auto answer = session.ask({.target = "/fleet"});
+  if (!answer) return session.fail_with(answer.error());
+  const NodeJson fleet = NodeJson::parse(*answer, nullptr, false);
+  const bool json = session.wants_json() || !fleet.is_object();
+  session.out() << (json ? *answer : fleet_text(fleet));
+  return Exit::kDone;
+}
+
+}  // namespace encore::cli
