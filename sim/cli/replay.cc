@@ -29,6 +29,7 @@ namespace {
 constexpr double kCurveFrom = 0.001;
 constexpr std::uint64_t kCurvePointsMax = 1000;
 constexpr std::uint64_t kPartsMax = 1000;
+constexpr std::uint64_t kRememberMax = UINT32_MAX;
 // A sample of fewer objects, eight to a part, says nothing.
 constexpr std::uint64_t kSampleObjectsMin = 64;
 
@@ -91,6 +92,10 @@ class ReplayCommand final : public Command {
         "--bounds", bounds_text_, "all",
         "print bounds on the fewest misses of any policy per cache size: all, pfoo-l or pfoo-u");
     a.number("--threads", threads_, "parallel runs (0: one per core)", {.max = kThreadsMax});
+    a.number("--remember-objects", remember_objects_,
+             "streamed: remember N objects, and those in a cache; counts of objects are then "
+             "estimated from a sample (0: all; if not given, all where sizes vary)",
+             {.max = kRememberMax});
     a.flag("--hold", hold_, "spool the whole trace to disk first (default: only if needed)");
   }
 
@@ -186,6 +191,11 @@ class ReplayCommand final : public Command {
   }
 
   Result<void> read_options(const Arguments& arguments) {
+    forget_sizes_ = arguments.given("--remember-objects");
+    if (remember_objects_ != 0 && remember_objects_ < ObjectMemory::kObjectsMin) {
+      return fail("--remember-objects " + std::to_string(remember_objects_) +
+                  ", accepted: 1024 or more, or 0 for all");
+    }
     if (auto disk = disk_.read(arguments); !disk) {
       return disk;
     }
@@ -265,7 +275,9 @@ class ReplayCommand final : public Command {
   RunOptions run_options() const {
     return {.warmup_requests = warmup_.requests,
             .threads = static_cast<unsigned>(threads_),
-            .object_size = object_size_};
+            .object_size = object_size_,
+            .objects_max = remember_objects_,
+            .forget_sizes = forget_sizes_};
   }
 
   // Requests that do not count, of all that there are.
@@ -360,17 +372,51 @@ class ReplayCommand final : public Command {
         return std::unexpected(counted.error());
       }
     }
-    const ReplayedTrace replayed{.names = trace_.names(),
-                                 .requests = streamed->requests,
-                                 .footprint_bytes = streamed->objects.footprint_bytes(),
-                                 .footprint_objects = streamed->objects.objects(),
-                                 .footprint_known = complete,
-                                 .complete = complete,
-                                 .sample_requests = streamed->requests,
-                                 .sample_objects = streamed->objects.objects(),
-                                 .table_bytes = streamed->objects.memory_bytes()};
+    ReplayedTrace replayed{.names = trace_.names(),
+                           .requests = streamed->requests,
+                           .footprint_bytes = streamed->objects.footprint_bytes(),
+                           .footprint_objects = streamed->objects.objects(),
+                           .footprint_known = complete,
+                           .complete = complete,
+                           .sample_requests = streamed->requests,
+                           .sample_objects = streamed->objects.objects(),
+                           .table_bytes = streamed->objects.memory_bytes()};
+    if (streamed->memory.has_forgotten()) {
+      estimate_objects(*streamed, replayed);
+      report.notes.push_back(forgotten_note(replayed));
+    }
+    if (object_size_ == ObjectSize::kLargest && streamed->objects.other_sizes() != 0) {
+      append_size_note(*streamed, report);
+    }
     fill(report, replayed, streamed->runs, planned);
     return {};
+  }
+
+  static void estimate_objects(const Streamed& streamed, ReplayedTrace& replayed) {
+    const EstimatedCount objects = streamed.memory.objects(streamed.objects);
+    const EstimatedCount bytes = streamed.memory.footprint_bytes(streamed.objects);
+    replayed.footprint_objects = static_cast<std::uint64_t>(std::llround(objects.value));
+    replayed.footprint_bytes = static_cast<std::uint64_t>(std::llround(bytes.value));
+    replayed.footprint_objects_error = objects.error;
+    replayed.footprint_bytes_error = bytes.error;
+    replayed.sample_objects = replayed.footprint_objects;
+    replayed.objects_rate = streamed.memory.rate();
+  }
+
+  // Sizes that vary cost memory, or the exactness of what is charged.
+  void append_size_note(const Streamed& streamed, Report& report) const {
+    const std::string count = std::to_string(streamed.objects.other_sizes());
+    if (streamed.memory.has_forgotten()) {
+      report.notes.push_back(
+          count +
+          " responses had another size than their object: objects that were forgotten "
+          "are as large as their later responses. --object-size latest or "
+          "--remember-objects 0 charges all exactly.");
+    } else if (remember_objects_ != 0 && streamed.objects.objects() > remember_objects_) {
+      report.notes.push_back("All objects were remembered, for sizes vary (" + count +
+                             " responses): --remember-objects or --object-size latest limits the "
+                             "memory.");
+    }
   }
 
   // Leaves out the runs that an interrupt left without a request that counts. Returns the plan of
@@ -442,6 +488,7 @@ class ReplayCommand final : public Command {
                            {"sample_seed", sample_.seed},
                            {"mrc", curve_points_},
                            {"parts", parts_},
+                           {"remember_objects", remember_objects_},
                            {"bounds", bounds_text_}});
     fleet_.append_parameters(all);
     latency_.append_parameters(all);
@@ -470,6 +517,8 @@ class ReplayCommand final : public Command {
   std::uint64_t interval_ = 0;
   std::uint64_t parts_ = 0;
   std::uint64_t threads_ = 0;
+  std::uint64_t remember_objects_ = ObjectMemory::kObjectsUsual;
+  bool forget_sizes_ = false;
   bool hold_ = false;
   OwnCache own_;
 };

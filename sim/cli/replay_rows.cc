@@ -142,7 +142,7 @@ Row replay_row(const ReplayedTrace& trace, const FinishedRun& finished,
               {"bytes_requested", c.bytes_requested},
               {"bytes_from_origin", c.bytes_from_origin},
               {"bytes_written", c.bytes_written},
-              {"bytes_rewritten", c.bytes_rewritten},
+              {"bytes_rewritten", when(trace.objects_rate >= 1, c.bytes_rewritten)},
               {"objects_written", c.objects_written},
               {"too_large_or_full", c.not_stored_full},
               {"one_hit_kept_out", when(finished.complete, finished.one_hit_kept_out)},
@@ -156,6 +156,7 @@ Row replay_row(const ReplayedTrace& trace, const FinishedRun& finished,
   append_filter(row, finished, planned, trace.rate);
   row.push_back({"sample_rate", when(sampled, trace.rate)});
   row.push_back({"sample_requests", when(sampled, trace.sample_requests)});
+  row.push_back({"objects_rate", when(trace.objects_rate < 1, trace.objects_rate)});
   return row;
 }
 
@@ -415,6 +416,22 @@ Table curve_table(const ReplayedTrace& trace, const std::vector<CurvePoint>& poi
 std::string unread_note(std::uint64_t requests_read) {
   return "Nothing was simulated: only " + std::to_string(requests_read) +
          " requests of the trace were read.";
+}
+
+std::string forgotten_note(const ReplayedTrace& trace) {
+  const auto percent = [](double error, std::uint64_t of) {
+    return of == 0 ? 0 : 100 * error / static_cast<double>(of);
+  };
+  std::array<char, 400> text{};
+  std::snprintf(
+      text.data(), text.size(),
+      "Counts of objects (one-hit, footprint) are estimated from %.3g %% of the objects, for the "
+      "others were forgotten as they left the caches: %llu objects +- %.2g %%, their bytes +- %.2g "
+      "%% (95 %%). Hits are exact. --remember-objects 0 counts all.",
+      100 * trace.objects_rate, static_cast<unsigned long long>(trace.footprint_objects),
+      percent(trace.footprint_objects_error, trace.footprint_objects),
+      percent(trace.footprint_bytes_error, trace.footprint_bytes));
+  return text.data();
 }
 
 std::string sample_note(const ReplayedTrace& trace) {

@@ -24,6 +24,11 @@ struct ReplayedTrace {
   std::uint64_t sample_requests = 0;
   std::uint64_t sample_objects = 0;
   std::uint64_t table_bytes = 0;  // memory for the numbering of these objects
+  // Share of the objects from which all counts of objects are estimated, and how far those of the
+  // footprint may be off (95 %); nothing is known of bytes_rewritten then. 1: all of them.
+  double objects_rate = 1;
+  double footprint_objects_error = 0;
+  double footprint_bytes_error = 0;
 };
 
 // A row a run; `runs` are in the order of `planned`, here and below.
@@ -48,6 +53,9 @@ Table curve_table(const ReplayedTrace& trace, const std::vector<CurvePoint>& poi
 
 // Returns the note for an interrupt while the trace was being read.
 std::string unread_note(std::uint64_t requests_read);
+
+// The sample from which objects are counted, and the error. REQUIRES: objects_rate below 1.
+std::string forgotten_note(const ReplayedTrace& trace);
 
 // How large the sample was and what its bounds mean. REQUIRES: it is one.
 std::string sample_note(const ReplayedTrace& trace);

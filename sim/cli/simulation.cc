@@ -83,16 +83,47 @@ void feed_last(std::vector<FinishedRun>& runs, std::span<const ReplayRequest> re
   }
 }
 
-void count_one_hits(FinishedRun& finished, const ObjectTable& objects, double rate) {
+// `counts(object)`: whether it is in the sample of that rate.
+template <typename Counts>
+void count_one_hits(FinishedRun& finished, const ObjectTable& objects, double rate, Counts counts) {
   std::uint64_t let_in = 0;
   std::uint64_t kept_out = 0;
   for (std::uint32_t object = 0; object < objects.objects(); ++object) {
-    if (objects.requests_of(object) == 1 && finished.run->came_after_warmup(object)) {
+    if (objects.requests_of(object) == 1 && counts(object) &&
+        finished.run->came_after_warmup(object)) {
       ++(finished.run->ever_stored(object) ? let_in : kept_out);
     }
   }
   finished.one_hit_let_in = estimated_count(let_in, rate);
   finished.one_hit_kept_out = estimated_count(kept_out, rate);
+}
+
+// True if no run needs objects that its cache does not hold.
+bool may_forget(const Streamed& streamed, const RunOptions& options) {
+  const bool needs_sizes = options.object_size == ObjectSize::kLargest && !options.forget_sizes &&
+                           !streamed.memory.has_forgotten();
+  return (!needs_sizes || streamed.objects.other_sizes() == 0) &&
+         std::ranges::none_of(streamed.runs, [](const FinishedRun& finished) {
+           const ReplayOptions& run = finished.run->options();
+           return run.own || run.probation || run.interval_requests != 0;
+         });
+}
+
+// `to_come`: requests that are numbered, which no run has had.
+void forget_objects(Streamed& streamed, std::span<const ReplayRequest> to_come) {
+  streamed.memory.forget(
+      streamed.objects, to_come,
+      [&](std::uint32_t object) {
+        const filter::Hash128& key = streamed.objects.key_of(object);
+        return std::ranges::any_of(streamed.runs, [&](const FinishedRun& finished) {
+          return finished.run->holds(object, key);
+        });
+      },
+      [&](std::uint32_t object) {
+        for (const FinishedRun& finished : streamed.runs) {
+          finished.run->forget(object);
+        }
+      });
 }
 
 Result<std::unique_ptr<ReplayRun>> create_run(const PlannedRun& planned,
@@ -185,7 +216,7 @@ Result<FinishedRun> run_one(const LoadedTrace& trace, const PlannedRun& planned,
   finished.ratios = estimated_hit_ratios(counts, parts, from);
   finished.run = std::move(runs->whole);
   if (finished.complete) {
-    count_one_hits(finished, trace.objects, rate);
+    count_one_hits(finished, trace.objects, rate, [](std::uint32_t) { return true; });
   }
   return finished;
 }
@@ -271,7 +302,9 @@ Result<std::vector<FinishedRun>> run_held(const LoadedTrace& trace,
 // Decodes the next chunk while the runs work on this one.
 Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>& plan,
                               const RunOptions& options, Monitor& monitor) {
-  Streamed streamed{.objects = ObjectTable(options.object_size), .runs = {}};
+  Streamed streamed{.objects = ObjectTable(options.object_size),
+                    .memory = ObjectMemory(options.objects_max),
+                    .runs = {}};
   for (const PlannedRun& planned : plan) {
     auto run = create_run(planned, planned.options.kernel, options.warmup_requests);
     if (!run) {
@@ -298,6 +331,9 @@ Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>
     if (!fits) {
       return std::unexpected(fits.error());
     }
+    if (in_step && streamed.memory.is_full(streamed.objects) && may_forget(streamed, options)) {
+      forget_objects(streamed, next);
+    }
     std::swap(chunk, next);
   }
   if (!read) {
@@ -312,7 +348,9 @@ Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>
     finished.ratios = estimated_hit_ratios(finished.counts, {}, {});
     finished.complete = !monitor.heard;
     if (finished.complete) {
-      count_one_hits(finished, streamed.objects, 1);
+      count_one_hits(finished, streamed.objects, streamed.memory.rate(), [&](std::uint32_t object) {
+        return streamed.memory.has_sampled(streamed.objects, object);
+      });
     }
   }
   return streamed;

@@ -11,6 +11,7 @@
 #include "base/cli/monitor.h"
 #include "base/error.h"
 #include "sim/cli/loaded_trace.h"
+#include "sim/replay/object_memory.h"
 #include "sim/replay/replay_run.h"
 #include "sim/replay/sample_estimate.h"
 #include "sim/trace/trace_reader.h"
@@ -44,6 +45,11 @@ struct RunOptions {
   std::uint64_t warmup_requests = 0;              // not counted; of the whole trace
   unsigned threads = 0;                           // 0: one a core
   ObjectSize object_size = ObjectSize::kLargest;  // for a trace that is not held
+  // For a trace that is not held: the table of objects remembers so many, and those that a cache
+  // holds (0: all). Unless `forget_sizes`, it forgets none if the rule for sizes depends on all
+  // responses (kLargest) and sizes vary.
+  std::uint64_t objects_max = 0;
+  bool forget_sizes = false;
 };
 // The runs go on in parallel, each one's result is the same whatever the number of threads, in the
 // order of the plan. `phase` is a literal, for the monitor. Errors: the kernels', the spool's. An
@@ -58,9 +64,12 @@ Result<std::vector<FinishedRun>> run_held(const LoadedTrace& trace,
 // is waited for does not lose what it has sent, as far as that is simulated in no time.
 struct Streamed {
   ObjectTable objects;
+  ObjectMemory memory;
   std::uint64_t requests = 0;
   std::vector<FinishedRun> runs;
 };
+// With ObjectMemory::has_forgotten(), counts of objects are estimates, and bytes_rewritten is not
+// known.
 Result<Streamed> run_streamed(TraceReader& reader, const std::vector<PlannedRun>& plan,
                               const RunOptions& options, Monitor& monitor);
 

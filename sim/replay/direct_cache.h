@@ -41,6 +41,9 @@ class DirectCache {
   virtual void fill_in(cache::KernelStatistics& statistics) const = 0;
   // True if an object was ever stored.
   virtual bool ever_stored(std::uint32_t object) const = 0;
+  virtual bool holds(std::uint32_t object) const = 0;
+  // Another object has the number from now on. REQUIRES: the cache does not hold it.
+  virtual void forget(std::uint32_t object) = 0;
 
  protected:
   DirectCache() = default;
@@ -87,6 +90,14 @@ class DirectCacheOf : public DirectCache {
 
   bool ever_stored(std::uint32_t object) const override {
     return object < places_.size() && places_[object] != kNeverStored;
+  }
+  bool holds(std::uint32_t object) const override {
+    return object < places_.size() && is_resident(places_[object]);
+  }
+  void forget(std::uint32_t object) override {
+    if (object < places_.size()) {
+      places_[object] = kNeverStored;
+    }
   }
 
  private:

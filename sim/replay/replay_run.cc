@@ -143,7 +143,7 @@ void ReplayRun::feed(std::span<const ReplayRequest> requests) {
     seen_ += part.size();
     if (!counts) {
       for (const ReplayRequest& request : part) {
-        warm_objects_ = std::max(warm_objects_, request.object + 1);
+        warm_objects_.add(request.object);
       }
     }
     if (options_.interval_requests != 0) {
@@ -212,7 +212,7 @@ cache::AdmissionStatistics ReplayRun::admission() const {
 
 ReplayOutcome ReplayRun::ask(const ReplayRequest& request) {
   if (!has_ended_warmup()) {
-    warm_objects_ = std::max(warm_objects_, request.object + 1);
+    warm_objects_.add(request.object);
   } else if (seen_ == options_.warmup_requests && seen_ != 0) {
     begin_counting();
   }
@@ -411,6 +411,34 @@ void ReplayRun::finish() {
     counts_ = fleet_->counts();
   }
   most_objects_ = std::max(most_objects_, present().objects);
+}
+
+bool ReplayRun::holds(std::uint32_t object, const filter::Hash128& key) const {
+  if (direct_ != nullptr) {
+    return direct_->holds(object);
+  }
+  struct AnyEntry final : cache::Visitor {
+    cache::Verdict visit(const cache::EntryView& /*entry*/) override { return found(); }
+    cache::Verdict visit_disk(const cache::DiskView& /*view*/) override { return found(); }
+    cache::Verdict found() {
+      is_there = true;
+      return cache::Verdict::kKeep;
+    }
+    bool is_there = false;
+  };
+  AnyEntry any;
+  kernel_->peek({key, {}}, any);
+  return any.is_there;
+}
+
+void ReplayRun::forget(std::uint32_t object) {
+  warm_objects_.renumber(object);
+  bodies_.erase(object);
+  if (direct_ != nullptr) {
+    direct_->forget(object);
+  } else if (object < stored_.size()) {
+    stored_[object] = false;
+  }
 }
 
 bool ReplayRun::ever_stored(std::uint32_t object) const {

@@ -38,6 +38,7 @@
 #include "sim/replay/cache_group.h"
 #include "sim/replay/disk_space.h"
 #include "sim/replay/replay_options.h"
+#include "sim/replay/warm_objects.h"
 #include "sim/replay/working_set.h"
 
 namespace encore::sim {
@@ -100,7 +101,12 @@ class ReplayRun {
   // True if an object was ever stored.
   bool ever_stored(std::uint32_t object) const;
   // True for an object whose first request counted: the warm-up had none for it.
-  bool came_after_warmup(std::uint32_t object) const { return object >= warm_objects_; }
+  bool came_after_warmup(std::uint32_t object) const { return !warm_objects_.contains(object); }
+  // True if the cache has the object, or its policy of admission holds a response of it.
+  // REQUIRES: no model of probation, no policy of one's own.
+  bool holds(std::uint32_t object, const filter::Hash128& key) const;
+  // Another object has the number from now on. REQUIRES: holds() is false; no intervals.
+  void forget(std::uint32_t object);
   std::uint64_t most_objects() const { return most_objects_; }
 
  private:
@@ -158,8 +164,7 @@ class ReplayRun {
   std::optional<cache::ProbationTuning> sampled_;   // by which they were taken
   ReplayCounts counts_;
   std::uint64_t seen_ = 0;  // requests, warm-up included
-  // At the end of the warm-up: objects are numbered in the order of their first requests.
-  std::uint32_t warm_objects_ = 0;
+  WarmObjects warm_objects_;
   cache::KernelStatistics warm_kernel_;
   cache::AdmissionStatistics warm_admission_;
   MonotonicTime now_{};

@@ -26,6 +26,18 @@ Result<ObjectSize> parse_object_size(std::string_view name) {
   return fail("unknown object size \"" + std::string(name) + "\", accepted: largest, latest");
 }
 
+void ObjectTable::forget_except(const std::vector<bool>& keep) {
+  for (std::size_t i = objects_.size(); i != 0; --i) {
+    Object& object = objects_[i - 1];
+    if (object.requests != 0 && !keep[i - 1]) {
+      object = {};
+      free_.push_back(static_cast<std::uint32_t>(i - 1));
+    }
+  }
+  std::ranges::fill(slots_, 0U);
+  fill_slots();
+}
+
 void ObjectTable::mark_heaviest(std::size_t count) {
   if (objects_.empty() || count == 0) {
     return;

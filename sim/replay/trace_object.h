@@ -42,7 +42,8 @@ enum class ObjectSize : std::uint8_t { kLargest, kLatest };
 Result<ObjectSize> parse_object_size(std::string_view name);
 
 // Numbers objects and counts their requests; 32 bytes an object, and 5 to 11 to find it by its key.
-// Thread-compatible.
+// It may forget objects (sim/replay/object_memory.h): their numbers go to later ones, and the
+// counts of the whole trace below are too large from then on. Thread-compatible.
 class ObjectTable {
  public:
   explicit ObjectTable(ObjectSize rule = ObjectSize::kLargest) : rule_(rule) {}
@@ -57,15 +58,7 @@ class ObjectTable {
     const std::uint32_t object = number_of(request.key);
     Object& seen = objects_[object];
     seen.requests += seen.requests == UINT32_MAX ? 0U : 1U;
-    const bool resized = rule_ == ObjectSize::kLatest
-                             ? request.size_bytes != seen.size_bytes && seen.requests > 1
-                             : request.size_bytes > seen.size_bytes && seen.requests > 1;
-    if (resized || seen.requests == 1) {
-      shrinks_ += resized && request.size_bytes < seen.size_bytes ? 1U : 0U;
-      largest_bytes_ = std::max(largest_bytes_, request.size_bytes);
-      footprint_bytes_ += request.size_bytes - seen.size_bytes;
-      seen.size_bytes = request.size_bytes;
-    }
+    const bool resized = request.size_bytes != seen.size_bytes && resize(seen, request.size_bytes);
     out.key = request.key;
     out.time_ns = request.time_ns;
     out.size_bytes = request.size_bytes;
@@ -81,13 +74,17 @@ class ObjectTable {
     const std::uint32_t slot = slots_[home_of(key)];
     return slot == 0 ? nullptr : &objects_[slot - 1];
   }
+  // Numbers are below this. A number without an object has no requests.
   std::size_t objects() const { return objects_.size(); }
+  std::size_t known_objects() const { return objects_.size() - free_.size(); }
   // Memory of all objects together.
   std::uint64_t memory_bytes() const {
-    return objects_.memory_bytes() + slots_.size() * sizeof slots_.front();
+    return objects_.memory_bytes() + slots_.size() * sizeof slots_.front() +
+           free_.capacity() * sizeof(std::uint32_t);
   }
   const filter::Hash128& key_of(std::uint32_t object) const { return objects_[object].key; }
   std::uint32_t requests_of(std::uint32_t object) const { return objects_[object].requests; }
+  std::uint64_t size_of(std::uint32_t object) const { return objects_[object].size_bytes; }
   Heaviest heaviest_of(std::uint32_t object) const { return objects_[object].heaviest; }
   // Marks so many objects (and those that weigh the same as the last of them).
   void mark_heaviest(std::size_t count);
@@ -96,6 +93,10 @@ class ObjectTable {
   std::uint64_t largest_bytes() const { return largest_bytes_; }
   // How often an object turned out to be smaller than it was before.
   std::uint64_t shrinks() const { return shrinks_; }
+  // How many responses had another size than the object until then.
+  std::uint64_t other_sizes() const { return other_sizes_; }
+  // Forgets the objects that are known and not to be kept; `keep` has a bit for each number.
+  void forget_except(const std::vector<bool>& keep);
 
  private:
   struct Object {
@@ -111,10 +112,33 @@ class ObjectTable {
     }
     std::uint32_t& slot = slots_[place(key)];
     if (slot == 0) {
-      objects_.push_back({.key = key});
-      slot = static_cast<std::uint32_t>(objects_.size());
+      slot = new_number(key) + 1;
     }
     return slot - 1;
+  }
+  std::uint32_t new_number(const filter::Hash128& key) {
+    if (free_.empty()) {
+      objects_.push_back({.key = key});
+      return static_cast<std::uint32_t>(objects_.size() - 1);
+    }
+    const std::uint32_t object = free_.back();
+    free_.pop_back();
+    objects_[object] = {.key = key};
+    return object;
+  }
+  // The object has a response of another size than its own, which is 0 for a new one. Returns
+  // whether a size that it had has changed.
+  bool resize(Object& seen, std::uint64_t size_bytes) {
+    const bool is_new = seen.requests == 1;
+    other_sizes_ += is_new ? 0U : 1U;
+    if (!is_new && rule_ == ObjectSize::kLargest && size_bytes < seen.size_bytes) {
+      return false;
+    }
+    shrinks_ += size_bytes < seen.size_bytes ? 1U : 0U;
+    largest_bytes_ = std::max(largest_bytes_, size_bytes);
+    footprint_bytes_ += size_bytes - seen.size_bytes;
+    seen.size_bytes = size_bytes;
+    return !is_new;
   }
   // Returns the slot at which the search for the key begins. The number of slots is a power of two.
   std::size_t home_of(const filter::Hash128& key) const {
@@ -132,10 +156,17 @@ class ObjectTable {
     const std::size_t slots = slots_.size() * 2;
     slots_ = {};  // gone before the others come
     slots_.resize(slots);
+    fill_slots();
+  }
+  // REQUIRES: all slots are empty.
+  void fill_slots() {
     for (std::size_t i = 0; i < objects_.size(); ++i) {
+      if (objects_[i].requests == 0) {
+        continue;
+      }
       std::size_t at = home_of(objects_[i].key);
       while (slots_[at] != 0) {  // another's, for each key is there once
-        at = (at + 1) & (slots - 1);
+        at = (at + 1) & (slots_.size() - 1);
       }
       slots_[at] = static_cast<std::uint32_t>(i + 1);
     }
@@ -144,9 +175,11 @@ class ObjectTable {
   ObjectSize rule_;
   std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(1024);  // number + 1; 0: empty
   cache::ChunkedVector<Object> objects_;
+  std::vector<std::uint32_t> free_;  // numbers of forgotten objects; the last is given first
   std::uint64_t footprint_bytes_ = 0;
   std::uint64_t largest_bytes_ = 0;
   std::uint64_t shrinks_ = 0;
+  std::uint64_t other_sizes_ = 0;
 };
 
 }  // namespace encore::sim
