@@ -1,5 +1,7 @@
 // encore-sim compare: two sets of results, setting by setting.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,7 +18,8 @@ class CompareCommand final : public Command {
  public:
   std::string name() const override { return "compare"; }
   std::string summary() const override {
-    return "Compare two sets of results, with the interval of each difference";
+    return "Compare two sets of results, with the interval of each difference, and of their mean: "
+           "by Student's t over traces, or by the parts of a single trace";
   }
   std::string example() const override {
     return "encore-sim compare policies.results/results.jsonl:eviction=lru "
@@ -24,7 +27,8 @@ class CompareCommand final : public Command {
   }
   void declare(Arguments& a) override {
     a.word("A", first_,
-           "results of sweep, or a report of replay in JSON; FILE:OPTION=VALUE,... chooses runs");
+           "results of sweep, or a report of replay in JSON; FILE:OPTION=VALUE,... chooses runs, "
+           "a value with commas in quotation marks");
     a.word("B", second_, "the results that are compared with it");
     a.text("--worse-max", worse_max_,
            "exit with 1 if B surely has fewer hits somewhere, by more than so many percentage "
@@ -96,6 +100,23 @@ class CompareCommand final : public Command {
     return hits.low > 0 ? "more" : hits.high < 0 ? "fewer" : "not shown";
   }
 
+  static std::string mean_note(const Comparison& comparison) {
+    const MeanDifference& mean = comparison.mean;
+    std::array<char, 128> text{};
+    std::snprintf(text.data(), text.size(), "Mean of B - A: %.3f %%", 100 * mean.hits.value);
+    std::string note = text.data();
+    if (mean.hits.is_exact()) return note + ", for this trace alone.";
+    std::snprintf(text.data(), text.size(), ", 95 %% from %.3f to %.3f %%, ", 100 * mean.hits.low,
+                  100 * mean.hits.high);
+    note += text.data();
+    if (mean.source == IntervalSource::kTraces) {
+      return note + "by the means of " + std::to_string(mean.traces) +
+             " traces: settings of one are not independent.";
+    }
+    return note + "by the " + std::string(to_string(mean.source)) +
+           " of the one trace, which says nothing of others.";
+  }
+
   static void fill(Report& report, Comparison& comparison) {
     const std::string common = take_common(comparison.settings);
     Table table{.key = "rows",
@@ -115,8 +136,11 @@ class CompareCommand final : public Command {
                 .rows = {}};
     std::size_t more = 0;
     std::size_t fewer = 0;
+    std::size_t unwritten = 0;
     for (const Compared& one : comparison.settings) {
       const std::string verdict = verdict_of(one.hits);
+      const auto& written = one.written;
+      unwritten += written ? 0U : 1U;
       more += verdict == "more" ? 1U : 0U;
       fewer += verdict == "fewer" ? 1U : 0U;
       table.rows.push_back({{"trace", one.trace},
@@ -129,27 +153,36 @@ class CompareCommand final : public Command {
                             {"byte_difference", one.byte_hits.value},
                             {"byte_difference_low", one.byte_hits.low},
                             {"byte_difference_high", one.byte_hits.high},
-                            {"written_difference", one.written.value},
-                            {"written_difference_low", one.written.low},
-                            {"written_difference_high", one.written.high},
+                            {"written_difference", written ? written->value : Value{}},
+                            {"written_difference_low", written ? written->low : Value{}},
+                            {"written_difference_high", written ? written->high : Value{}},
                             {"by", std::string(to_string(one.source))},
                             {"pairs", std::uint64_t{one.pairs}},
                             {"certainty", one.hits.certainty},
                             {"verdict", verdict}});
     }
     report.tables.push_back(std::move(table));
-    const Estimate& mean = comparison.mean;
+    const Estimate& mean = comparison.mean.hits;
     report.tables.push_back({.key = "mean",
                              .title = {},
                              .columns = {},
                              .rows = {{{"difference", mean.value},
                                        {"difference_low", mean.low},
                                        {"difference_high", mean.high},
-                                       {"certainty", mean.certainty}}}});
+                                       {"certainty", mean.certainty},
+                                       {"by", std::string(to_string(comparison.mean.source))},
+                                       {"traces", std::uint64_t{comparison.mean.traces}}}}});
     if (!common.empty()) report.notes.push_back("All settings: " + common + ".");
     report.notes.push_back(std::to_string(comparison.settings.size()) +
                            " settings: B has more in " + std::to_string(more) + ", fewer in " +
                            std::to_string(fewer) + ".");
+    if (comparison.settings.size() > 1) {
+      report.notes.push_back(mean_note(comparison));
+    }
+    if (unwritten != 0) {
+      report.notes.push_back("written: A wrote nothing in " + std::to_string(unwritten) +
+                             " settings, so B has no share of it.");
+    }
     if (comparison.only_first + comparison.only_second != 0) {
       report.notes.push_back("Without a counterpart: " + std::to_string(comparison.only_first) +
                              " settings of A, " + std::to_string(comparison.only_second) +

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 namespace encore::sim {
@@ -98,7 +99,7 @@ double difference(const Row& first, const Row& second, const Share& share) {
 }
 
 // How far each part moves the difference of two ratios: the residual of a ratio estimate.
-Estimate by_parts(const Row& first, const Row& second, const Share& share) {
+std::vector<double> moved_by_parts(const Row& first, const Row& second, const Share& share) {
   const double value = difference(first, second, share);
   const auto& a = parts_of(first);
   const auto& b = parts_of(second);
@@ -110,12 +111,16 @@ Estimate by_parts(const Row& first, const Row& second, const Share& share) {
                      value * number_in(a[i], share.whole)) /
                     std::max(whole, 1.0));
   }
-  return estimate_by_parts(value, moved);
+  return moved;
 }
 
-Estimate written_by_parts(const Row& first, const Row& second) {
+Estimate by_parts(const Row& first, const Row& second, const Share& share) {
+  return estimate_by_parts(difference(first, second, share), moved_by_parts(first, second, share));
+}
+
+std::optional<Estimate> written_by_parts(const Row& first, const Row& second) {
   const double all = written_of(first);
-  if (all == 0) return {};
+  if (all == 0) return std::nullopt;
   const double share = written_of(second) / all;
   const auto& a = parts_of(first);
   const auto& b = parts_of(second);
@@ -127,27 +132,36 @@ Estimate written_by_parts(const Row& first, const Row& second) {
   return estimate_by_parts(share - 1, moved);
 }
 
-double written_more(const Row& first, const Row& second) {
-  const double all = written_of(first);
-  return all == 0 ? 0 : written_of(second) / all - 1;
-}
-
 Estimate exactly(double value) { return {.value = value, .low = value, .high = value}; }
+
+std::optional<double> written_more(const Row& first, const Row& second) {
+  const double all = written_of(first);
+  return all == 0 ? std::nullopt : std::optional(written_of(second) / all - 1);
+}
+std::optional<Estimate> written_exactly(const Row& first, const Row& second) {
+  const auto more = written_more(first, second);
+  return more ? std::optional(exactly(*more)) : std::nullopt;
+}
 
 double half_width(const Row& line, std::string_view ratio) {
   const std::string name(ratio);
   return (number_of(line, name + "_high") - number_of(line, name + "_low")) / 2;
 }
 
-Estimate by_samples(const Row& first, const Row& second, const Share& share) {
-  constexpr double kDegrees = 7;  // those of a sample's interval (sim/replay/sample_estimate.h)
-  const double value = difference(first, second, share);
-  const double half = std::hypot(half_width(first, share.ratio), half_width(second, share.ratio));
+// The interval of a value by the degrees of freedom that a sample's interval has
+// (sim/replay/sample_estimate.h).
+Estimate with_half_width(double value, double half) {
+  constexpr double kDegrees = 7;
   const double error = half / student_quantile(0.95, kDegrees);
   return {.value = value,
           .low = value - half,
           .high = value + half,
           .certainty = error > 0 ? student_cdf(std::abs(value) / error, kDegrees) : 1};
+}
+
+Estimate by_samples(const Row& first, const Row& second, const Share& share) {
+  const double half = std::hypot(half_width(first, share.ratio), half_width(second, share.ratio));
+  return with_half_width(difference(first, second, share), half);
 }
 
 bool is_sampled(const Row& line) {
@@ -157,37 +171,42 @@ bool is_sampled(const Row& line) {
 
 using Pairs = std::vector<std::pair<const Row*, const Row*>>;
 
+// Takes the other interval's width if that is larger.
+void widen(Estimate& estimate, const Estimate& other) {
+  const double half = (other.high - other.low) / 2;
+  if (half > (estimate.high - estimate.low) / 2) {
+    estimate.low = estimate.value - half;
+    estimate.high = estimate.value + half;
+    estimate.certainty = other.certainty;
+  }
+}
+
 void fill_by_seeds(const Pairs& pairs, Compared& compared) {
   std::vector<double> hits;
   std::vector<double> bytes;
   std::vector<double> written;
   for (const auto& [a, b] : pairs) {
     hits.push_back(difference(*a, *b, kHits));
+    compared.by_seed[seed_of(*a)] = hits.back();
     bytes.push_back(difference(*a, *b, kByteHits));
-    written.push_back(written_more(*a, *b));
+    if (const auto more = written_more(*a, *b)) written.push_back(*more);
   }
   compared.source = IntervalSource::kSeeds;
   compared.hits = estimate_mean(hits);
   compared.byte_hits = estimate_mean(bytes);
-  compared.written = estimate_mean(written);
+  if (written.size() == pairs.size()) compared.written = estimate_mean(written);
   // Seeds say nothing of another trace: where they hardly matter, the trace's parts say more.
   const auto& [a, b] = pairs.front();
   if (parts_of(*a).empty() || parts_of(*a).size() != parts_of(*b).size()) return;
-  const auto widen = [](Estimate& estimate, const Estimate& by_part) {
-    const double half = (by_part.high - by_part.low) / 2;
-    if (half > (estimate.high - estimate.low) / 2) {
-      estimate.low = estimate.value - half;
-      estimate.high = estimate.value + half;
-      estimate.certainty = by_part.certainty;
-    }
-  };
-  const Estimate hits_by_part = by_parts(*a, *b, kHits);
+  compared.moved = moved_by_parts(*a, *b, kHits);
+  const Estimate hits_by_part = estimate_by_parts(compared.hits.value, compared.moved);
   if (hits_by_part.high - hits_by_part.low > compared.hits.high - compared.hits.low) {
     compared.source = IntervalSource::kParts;
   }
   widen(compared.hits, hits_by_part);
   widen(compared.byte_hits, by_parts(*a, *b, kByteHits));
-  widen(compared.written, written_by_parts(*a, *b));
+  const auto written_by_part = written_by_parts(*a, *b);
+  if (compared.written && written_by_part) widen(*compared.written, *written_by_part);
 }
 
 Compared compare_setting(const Pairs& pairs) {
@@ -204,20 +223,93 @@ Compared compare_setting(const Pairs& pairs) {
     fill_by_seeds(pairs, compared);
   } else if (!parts_of(a).empty() && parts_of(a).size() == parts_of(b).size()) {
     compared.source = IntervalSource::kParts;
-    compared.hits = by_parts(a, b, kHits);
+    compared.moved = moved_by_parts(a, b, kHits);
+    compared.hits = estimate_by_parts(difference(a, b, kHits), compared.moved);
     compared.byte_hits = by_parts(a, b, kByteHits);
     compared.written = written_by_parts(a, b);
   } else if (is_sampled(a) && is_sampled(b)) {
     compared.source = IntervalSource::kSample;
     compared.hits = by_samples(a, b, kHits);
     compared.byte_hits = by_samples(a, b, kByteHits);
-    compared.written = exactly(written_more(a, b));
+    compared.written = written_exactly(a, b);
   } else {
     compared.hits = exactly(difference(a, b, kHits));
     compared.byte_hits = exactly(difference(a, b, kByteHits));
-    compared.written = exactly(written_more(a, b));
+    compared.written = written_exactly(a, b);
   }
   return compared;
+}
+
+double mean_value(std::span<const Compared* const> settings) {
+  double sum = 0;
+  for (const Compared* one : settings) sum += one->hits.value;
+  return sum / static_cast<double>(settings.size());
+}
+
+// The mean of what each part of the trace does to the settings, which all have these parts. Empty
+// if they do not.
+std::vector<double> mean_moved(std::span<const Compared* const> settings) {
+  std::vector<double> mean(settings.front()->moved.size());
+  for (const Compared* one : settings) {
+    if (one->moved.size() != mean.size()) return {};
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      mean[i] += one->moved[i] / static_cast<double>(settings.size());
+    }
+  }
+  return mean;
+}
+
+// The same by seeds.
+std::vector<double> mean_by_seed(std::span<const Compared* const> settings) {
+  std::map<std::string, double> mean;
+  for (const auto& [seed, value] : settings.front()->by_seed) mean[seed] = 0;
+  for (const Compared* one : settings) {
+    for (const auto& [seed, value] : one->by_seed) {
+      if (!mean.contains(seed) || one->by_seed.size() != mean.size()) return {};
+      mean[seed] += value / static_cast<double>(settings.size());
+    }
+    if (one->by_seed.size() != mean.size()) return {};
+  }
+  std::vector<double> values;
+  for (const auto& [seed, value] : mean) values.push_back(value);
+  return values;
+}
+
+// The mean over settings of one trace. If they have neither parts nor seeds in common, all may
+// err together: the interval is as wide as theirs on average.
+MeanDifference mean_of_trace(std::span<const Compared* const> settings) {
+  MeanDifference mean{.hits = exactly(mean_value(settings))};
+  const std::vector<double> moved = mean_moved(settings);
+  const std::vector<double> seeds = mean_by_seed(settings);
+  if (!seeds.empty()) {
+    mean.hits = estimate_mean(seeds);
+    mean.source = IntervalSource::kSeeds;
+  }
+  if (!moved.empty()) {
+    const Estimate by_part = estimate_by_parts(mean.hits.value, moved);
+    const double before = mean.hits.high - mean.hits.low;
+    widen(mean.hits, by_part);
+    mean.source = mean.hits.high - mean.hits.low > before || seeds.empty() ? IntervalSource::kParts
+                                                                           : mean.source;
+  }
+  if (!seeds.empty() || !moved.empty()) return mean;
+  double half = 0;
+  for (const Compared* one : settings) {
+    half += (one->hits.high - one->hits.low) / 2 / static_cast<double>(settings.size());
+    mean.source = std::max(mean.source, one->source);
+  }
+  if (half > 0) mean.hits = with_half_width(mean.hits.value, half);
+  return mean;
+}
+
+MeanDifference mean_of(const std::vector<Compared>& settings) {
+  if (settings.size() == 1) return {.hits = settings[0].hits, .source = settings[0].source};
+  std::map<std::string, std::vector<const Compared*>> traces;
+  for (const Compared& one : settings) traces[one.trace].push_back(&one);
+  if (traces.size() == 1) return mean_of_trace(traces.begin()->second);
+  std::vector<double> means;
+  for (const auto& [trace, its] : traces) means.push_back(mean_value(its));
+  return {.hits = estimate_mean(means), .traces = means.size(), .source = IntervalSource::kTraces};
 }
 
 // Lines by trace and setting, in the order in which they come, then by seed.
@@ -264,6 +356,27 @@ Options of_one_side(const std::vector<Row>& first, const std::vector<Row>& secon
   return lone;
 }
 
+// Takes a value from the front of the text, which then is empty or begins with a comma. Nothing if
+// a quotation mark has no other one, or no comma follows that.
+std::optional<std::string> take_value(std::string_view& text) {
+  if (!text.starts_with('"')) {
+    const std::string_view value = text.substr(0, text.find(','));
+    text.remove_prefix(value.size());
+    return std::string(value);
+  }
+  std::string value;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    const bool twice = text.substr(i).starts_with("\"\"");
+    if (text[i] == '"' && !twice) {
+      text.remove_prefix(i + 1);
+      return text.empty() || text.front() == ',' ? std::optional(value) : std::nullopt;
+    }
+    value += text[i];
+    i += twice ? 1U : 0U;
+  }
+  return std::nullopt;
+}
+
 Row without_options(const Row& line, const Selection& selection) {
   Row kept = line;
   for (Field& field : kept) {
@@ -288,6 +401,8 @@ std::string_view to_string(IntervalSource source) {
       return "seeds";
     case IntervalSource::kSample:
       return "samples";
+    case IntervalSource::kTraces:
+      return "traces";
     default:
       return "exact";
   }
@@ -342,14 +457,18 @@ Result<Selection> parse_selection(const std::string& text) {
   selection.path = text.substr(0, colon);
   std::string_view left = std::string_view(text).substr(colon + 1);
   while (true) {
-    const std::string_view pair = left.substr(0, left.find(','));
-    const std::size_t at = pair.find('=');
-    if (at == std::string_view::npos || at == 0 || at + 1 == pair.size()) {
-      return fail("\"" + text + "\", accepted: FILE or FILE:OPTION=VALUE,OPTION=VALUE");
+    const std::size_t at = left.find('=');
+    std::string_view name = left.substr(0, at);
+    if (at != std::string_view::npos) left.remove_prefix(at + 1);
+    const auto value = at == std::string_view::npos ? std::nullopt : take_value(left);
+    if (!value || value->empty() || name.empty() || name.contains(',')) {
+      return fail("'" + text +
+                  "', accepted: FILE or FILE:OPTION=VALUE,OPTION=VALUE; a value with a comma "
+                  "stands in quotation marks, as eviction=\"s3-fifo(small=0.2,ghost=2)\"");
     }
-    selection.options.emplace_back(pair.substr(0, at), pair.substr(at + 1));
-    if (pair.size() == left.size()) return selection;
-    left.remove_prefix(pair.size() + 1);
+    selection.options.emplace_back(name, *value);
+    if (left.empty()) return selection;
+    left.remove_prefix(1);
   }
 }
 
@@ -382,7 +501,6 @@ Result<Comparison> compare(const std::vector<Row>& first, const std::vector<Row>
   const Settings a = settings_of(first, lone);
   const Settings b = settings_of(second, lone);
   Comparison comparison;
-  std::vector<double> differences;
   for (const auto& [key, rows] : a.all) {
     const auto other = b.places.find(key);
     Pairs pairs;
@@ -400,7 +518,6 @@ Result<Comparison> compare(const std::vector<Row>& first, const std::vector<Row>
     }
     Compared compared = compare_setting(pairs);
     compared.setting = key.substr(compared.trace.size() + 1);
-    differences.push_back(compared.hits.value);
     comparison.settings.push_back(std::move(compared));
   }
   comparison.only_second = b.all.size() - comparison.settings.size();
@@ -411,8 +528,7 @@ Result<Comparison> compare(const std::vector<Row>& first, const std::vector<Row>
                 "\" of B; choose what is to be compared, as results.jsonl:eviction=lru "
                 "results.jsonl:eviction=sieve");
   }
-  comparison.mean =
-      differences.size() == 1 ? comparison.settings.front().hits : estimate_mean(differences);
+  comparison.mean = mean_of(comparison.settings);
   return comparison;
 }
 

@@ -2,6 +2,8 @@
 // Values.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,7 +16,8 @@
 namespace encore::sim {
 
 // Results chosen from a file: "results.jsonl:eviction=lru,admission=always" are the lines with
-// these options, which are no part of the settings that are then compared.
+// these options, which are no part of the settings that are then compared. A value with a comma
+// stands in quotation marks: eviction="s3-fifo(small=0.2,ghost=2)"; two of them in it are one.
 struct Selection {
   std::string path;
   std::vector<std::pair<std::string, std::string>> options;
@@ -25,10 +28,11 @@ Result<std::vector<Row>> selected(const Selection& selection, std::vector<Row> r
 
 // The source of an interval.
 enum class IntervalSource : std::uint8_t {
-  kExact,  // one run each over the whole trace, without parts: no interval
-  kParts,  // parts of the trace, one after the other (replay --parts)
-  kSeeds,  // runs that differ in the seed alone, where that is wider than by parts
-  kSample  // the intervals of two samples
+  kExact,   // one run each over the whole trace, without parts: no interval
+  kParts,   // parts of the trace, one after the other (replay --parts)
+  kSeeds,   // runs that differ in the seed alone, if that is wider
+  kSample,  // two samples
+  kTraces   // means of several traces
 };
 std::string_view to_string(IntervalSource source);
 
@@ -39,17 +43,28 @@ struct Compared {
   double second = 0;
   Estimate hits;       // second - first
   Estimate byte_hits;  // likewise
-  Estimate written;    // share of the bytes written that the second has more
+  // Share of the bytes written that the second has more; nothing where the first wrote none.
+  std::optional<Estimate> written;
   IntervalSource source = IntervalSource::kExact;
   std::size_t pairs = 1;
+  std::vector<double> moved = {};              // how far each part of the trace moves `hits`
+  std::map<std::string, double> by_seed = {};  // the difference in hits of each seed
+};
+
+// The mean difference in hits. Settings of one trace are not independent, so each trace gives one
+// observation: the mean over its settings. Several traces: Student's t over these. One trace: the
+// interval of its settings' mean, by the parts that they share. Why: docs/decisions/0616.
+struct MeanDifference {
+  Estimate hits;
+  std::size_t traces = 1;
+  IntervalSource source = IntervalSource::kExact;
 };
 
 struct Comparison {
   std::vector<Compared> settings;
   std::size_t only_first = 0;  // settings that the other has not
   std::size_t only_second = 0;
-  // The mean difference in hits over the settings; exact where there is one.
-  Estimate mean;
+  MeanDifference mean;
 };
 
 // Errors: no setting is in both.
