@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "proxy/origin/fetch.h"
 #include "tests/catch.h"
 #include "tests/origin/world.h"
 
@@ -75,6 +76,7 @@ TEST_CASE("a response that does not begin is waited for until the limit", "[orig
   REQUIRE(get.asker->failure);
   CHECK(get.asker->failure->status == 504);
   CHECK(get.asker->failure->detail == "response-timeout");
+  CHECK(get.world.failures(ServerFailure::kSilent) == 1);
 }
 
 TEST_CASE("the shorter of two limits for a response holds, and none if neither is set",
@@ -109,6 +111,50 @@ TEST_CASE("a body that stops is waited for until the limit, from its last byte o
   CHECK_FALSE(get.asker->whole);
 }
 
+TEST_CASE("a request that its origin takes in pieces has the limit from the last piece on",
+          "[origin][fetch]") {
+  Waiting put(kPutIt, true, set_limits);
+  put.run_until([&] { return put.asker->upload_calls != 0; });
+  const auto read = [&](std::size_t bytes) {
+    const std::uint64_t before = put.world.stats.bytes_to_origins.get();
+    for (int turn = 0; turn < 3000 && put.world.stats.bytes_to_origins.get() == before; ++turn) {
+      put.origin.read_some(bytes);
+      put.from = put.world.loop->now();
+      put.world.run_turn();
+      put.to = put.world.loop->now();
+    }
+    REQUIRE(put.world.stats.bytes_to_origins.get() > before);
+  };
+  // More than lies in sockets.
+  put.asker->producer()->upload(std::string(8'999'000, 'x'), false, "");
+  for (int turn = 0; turn < 5; ++turn) put.world.run_turn();
+  put.world.run_turn();
+  REQUIRE_FALSE(put.asker->producer()->accepts_upload());
+  read(100'000);
+  REQUIRE_FALSE(put.asker->producer()->accepts_upload());
+  CHECK(put.world.stats.bytes_to_origins.get() < 8'999'000);
+  put.check_limit(kResponse);
+}
+
+TEST_CASE("a connection that does not come about counts for the limit of all of a fetch",
+          "[origin][fetch]") {
+  Origin silent;
+  silent.fall_silent();
+  World world({silent.url()},
+              [](config::Config& config) { config.upstream.total = std::chrono::seconds(5); });
+  const MonotonicTime from = world.loop->now();
+  FetchReader asker(world, world.request(kGetIt), {});
+  world.run_turn();
+  REQUIRE(world.fetches.size() == 1);
+  Fetch& fetch = *world.fetches.front();
+  fetch.check_timeouts(from + std::chrono::seconds(5) - kMoment);
+  CHECK_FALSE(asker.is_done());
+  fetch.check_timeouts(world.loop->now() + std::chrono::seconds(5));
+  REQUIRE(asker.is_done());
+  CHECK(asker.failure->detail == "total-timeout");
+  CHECK(world.failures(ServerFailure::kSilent) == 0);
+}
+
 TEST_CASE("all of a fetch together has a limit of its own", "[origin][fetch]") {
   for (const int seconds : {0, 5}) {
     Waiting get(kGetIt, false, [&](config::Config& config) {
@@ -124,6 +170,7 @@ TEST_CASE("all of a fetch together has a limit of its own", "[origin][fetch]") {
     REQUIRE(get.asker->failure);
     CHECK(get.asker->failure->status == 504);
     CHECK(get.asker->failure->detail == "total-timeout");
+    CHECK(get.world.failures(ServerFailure::kSilent) == 1);
   }
 }
 
@@ -176,6 +223,19 @@ TEST_CASE("what is left of a request behind its response waits for its origin un
     // Its response was whole.
     CHECK_FALSE(put.asker->failure);
   }
+}
+
+TEST_CASE("content of a request that goes on behind a begun response counts as motion",
+          "[origin][fetch]") {
+  Waiting put(kPutIt, true, set_limits);
+  put.run_until([&] { return put.asker->upload_calls != 0; });
+  put.origin.say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe");
+  put.run_until([&] { return put.asker->body == "he"; });
+  put.from = put.world.loop->now();
+  put.asker->producer()->upload("some", false, "");
+  put.to = put.world.loop->now();
+  put.run_until([&] { return put.origin.asked.ends_with("some"); });
+  CHECK_FALSE(put.fails_at(put.from + kIdle - kMoment));
 }
 
 }  // namespace

@@ -198,6 +198,7 @@ TEST_CASE("the rest of a stored beginning is asked for, and makes the whole", "[
                                               {5, 9, "56789", "\"v2\""},
                                               {5, 10, "56789a", "\"v1\"", 11}}));
     CAPTURE(wrong.range(), wrong.etag);
+    world.wastes_bytes = true;
     origin.say(wrong.response());
     // It is asked again, for all of it.
     world.run_until(origin, [&] {

@@ -155,6 +155,7 @@ TEST_CASE("without memory a response waits, tells so, and goes on where there is
     CHECK(response.world.stats.memory_failures.get() == 0);
   }
   SECTION("it gives way to others") {
+    response.world.wastes_bytes = true;
     fetch.give_way();
     response.world.run_until(response.origin, [&] { return response.reader.is_done(); });
     CHECK_FALSE(response.reader.whole);
@@ -162,6 +163,7 @@ TEST_CASE("without memory a response waits, tells so, and goes on where there is
     CHECK(response.world.fetches.empty());
   }
   SECTION("there is none in time") {
+    response.world.wastes_bytes = true;
     const Nanoseconds limit = config::Timeouts{}.origin_idle;
     fetch.check_timeouts(response.world.loop->now() + limit - seconds(5));
     response.world.run_turn();

@@ -10,9 +10,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,8 +53,10 @@ class Origin {
   // Takes a connection that waits; false: there is none.
   bool accept() {
     if (!fillers_.empty()) return false;
+    if (connection_) read();
     const int taken = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (taken < 0) return false;
+    if (connection_ && !ended) loses_bytes = true;
     connection_ = net::Socket(taken);
     asked.clear();
     ended = was_reset = false;
@@ -61,29 +66,42 @@ class Origin {
   // Reads what is there, of the connection that was taken last; takes one where there is none.
   void look() {
     (void)accept();
-    if (!connection_ || ended || was_reset) return;
-    char room[4096];
-    ssize_t got = 0;
-    while ((got = ::recv(connection_.get(), room, sizeof(room), 0)) > 0) {
-      asked.append(room, static_cast<std::size_t>(got));
-    }
-    ended = got == 0;
-    was_reset = got < 0 && errno == ECONNRESET;
+    read();
+  }
+  // Reads no more than so much of its connection.
+  void read_some(std::size_t bytes) {
+    std::string room(bytes, '\0');
+    const ssize_t got = ::recv(connection_.get(), room.data(), room.size(), 0);
+    if (got > 0) received_bytes += static_cast<std::size_t>(got);
+  }
+  // Reads what connections are left, until each has ended.
+  void drain() {
+    read();
+    while (accept()) read();
   }
   void say(std::string_view text) {
     asked.clear();
     REQUIRE(::send(connection_.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
             static_cast<ssize_t>(text.size()));
+    sent_bytes += text.size();
   }
   // Ends its side of the connection.
   void end() { REQUIRE(::shutdown(connection_.get(), SHUT_WR) == 0); }
   // Says what the connection takes of it; how much that was.
   std::size_t offer(std::string_view text) {
     const ssize_t taken = ::send(connection_.get(), text.data(), text.size(), MSG_NOSIGNAL);
-    return taken < 0 ? 0 : static_cast<std::size_t>(taken);
+    const std::size_t bytes = taken < 0 ? 0 : static_cast<std::size_t>(taken);
+    sent_bytes += bytes;
+    return bytes;
   }
-  void close() { connection_ = net::Socket(); }
-  void reset() { net::reset_connection(connection_); }
+  void close() {
+    loses_bytes = true;
+    connection_ = net::Socket();
+  }
+  void reset() {
+    loses_bytes = true;
+    net::reset_connection(connection_);
+  }
   void stop_listening() { listener_ = net::Socket(); }
   // From now on no connection to it comes about.
   void fall_silent() { fillers_ = net::fill_backlog(listener_); }
@@ -92,8 +110,26 @@ class Origin {
   int accepted = 0;
   bool ended = false;  // by its peer
   bool was_reset = false;
+  // Over all connections.
+  std::uint64_t received_bytes = 0;
+  std::uint64_t sent_bytes = 0;
+  // Requests to it may have come to a connection that it closed.
+  bool loses_bytes = false;
 
  private:
+  void read() {
+    if (!connection_ || ended || was_reset) return;
+    char room[4096];
+    ssize_t got = 0;
+    while ((got = ::recv(connection_.get(), room, sizeof(room), 0)) > 0) {
+      asked.append(room, static_cast<std::size_t>(got));
+      received_bytes += static_cast<std::size_t>(got);
+    }
+    ended = got == 0;
+    was_reset = got < 0 && errno == ECONNRESET;
+    if (was_reset) loses_bytes = true;
+  }
+
   net::Socket listener_;
   net::Socket connection_;
   std::vector<net::Socket> fillers_;
@@ -160,6 +196,7 @@ class World final : public FetchKeeper,
     retired_.clear();
     pool.close_all();
     run_turn();
+    if (std::uncaught_exceptions() == 0) check_accounts();
     services.reset();
     kernel.reset();
   }
@@ -212,6 +249,7 @@ class World final : public FetchKeeper,
   }
   // Runs, and lets the origin look, until `done` holds.
   void run_until(Origin& origin, const std::function<bool()>& done) {
+    origins_.insert(&origin);
     for (int turn = 0; turn < 3000 && !done(); ++turn) {
       run_turn();
       origin.look();
@@ -225,22 +263,27 @@ class World final : public FetchKeeper,
   }
 
   std::shared_ptr<const RequestContext> request(const std::string& text) {
-    http::RequestHead head;
-    http::ParseError error;
-    REQUIRE(http::parse_request(text, {}, head, error) == http::ParseStatus::kComplete);
-    RequestView view;
-    view.head = &head;
-    view.framing = http::request_framing(head);
-    REQUIRE(http::resolve_target(head, http::Scheme::kHttp, view.target) ==
-            http::TargetStatus::kOk);
-    view.route = runtime->router.match("", view.target.path);
-    REQUIRE(view.route != nullptr);
-    std::string uri(http::key_bytes_max(view.target), '\0');
-    view.uri = http::write_key(view.target, runtime->reverse.keys, uri);
-    const std::string key = view.route->realm() + uri.substr(0, view.uri.bytes);
-    view.key = key;
-    view.hash = filter::hash_key(filter::HashFamily::kXxh3, seed, key);
-    return RequestContext::make(runtime, view, text, net::Address::loopback_v4(1));
+    return make_request(text, Way::kReverse);
+  }
+  // Of a client of a forward proxy, whose target names the origin. Its servers have no counters.
+  std::shared_ptr<const RequestContext> forward_request(const std::string& text) {
+    is_forward_ = true;
+    return make_request(text, Way::kForward);
+  }
+  // Failures of this kind that were counted for any server.
+  std::uint64_t failures(ServerFailure kind) const {
+    std::uint64_t sum = 0;
+    for (const auto& [server, counters] : counters_) {
+      sum += counters->sums().failures.at(static_cast<std::size_t>(kind));
+    }
+    return sum;
+  }
+  std::uint64_t failures() const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < kServerFailureCount; ++i) {
+      sum += failures(static_cast<ServerFailure>(i));
+    }
+    return sum;
   }
   // Returns the stored object for a request; empty: none.
   store::ObjectRef stored(const RequestContext& of) { return lookup(of).object; }
@@ -269,20 +312,135 @@ class World final : public FetchKeeper,
   int waits_for_room = 0;
   std::function<void(const cache::Event&)> on_decision;  // the kernel's; empty: nobody looks
 
+  // --- the accounts, which the end of each case checks ---
+
+  // Notes of FetchReaders.
+  struct {
+    std::vector<std::weak_ptr<Transfer>> transfers;
+    std::uint64_t stored = 0;     // whole responses that were said to be stored
+    std::uint64_t left = 0;       // readers that left before they knew
+    std::uint64_t connected = 0;  // responses that were said to come on a new connection
+    std::uint64_t reused = 0;     // or on a kept one
+  } told;
+  // Set if an origin's bytes are for nobody: they come behind a response, or nobody waits for them.
+  bool wastes_bytes = false;
+
  private:
+  enum class Way : std::uint8_t { kReverse, kForward };
+  std::shared_ptr<const RequestContext> make_request(const std::string& text, Way way) {
+    http::RequestHead head;
+    http::ParseError error;
+    REQUIRE(http::parse_request(text, {}, head, error) == http::ParseStatus::kComplete);
+    RequestView view;
+    view.head = &head;
+    view.framing = http::request_framing(head);
+    REQUIRE(http::resolve_target(head, http::Scheme::kHttp, view.target) ==
+            http::TargetStatus::kOk);
+    if (way == Way::kReverse) {
+      view.route = runtime->router.match("", view.target.path);
+      REQUIRE(view.route != nullptr);
+      const ServerGroup& group = view.route->group();
+      for (const OriginServer& each : group.servers()) counters_[&each] = group.counters(each);
+    }
+    const RequestPolicy& policy = view.route == nullptr ? runtime->forward : runtime->reverse;
+    view.rule = runtime->rules
+                    .find({.host = view.target.authority.host,
+                           .path = view.target.path,
+                           .method = head.method_text})
+                    .rule;
+    if (view.rule != nullptr) {
+      view.request_policy = &view.rule->request_policy(view.route == nullptr);
+    }
+    std::string uri(http::key_bytes_max(view.target), '\0');
+    view.uri = http::write_key(view.target, policy.keys, uri);
+    const std::string_view realm = view.route == nullptr ? kForwardRealm : view.route->realm();
+    const std::string key = std::string(realm) + uri.substr(0, view.uri.bytes);
+    view.key = key;
+    view.hash = filter::hash_key(filter::HashFamily::kXxh3, seed, key);
+    return RequestContext::make(runtime, view, text, net::Address::loopback_v4(1));
+  }
+  // Nothing is left of any fetch, and each byte was counted once, for all and for its server.
+  void check_accounts() {
+    CHECK(stats.origin_connections.get() == 0);
+    CHECK(lines.size() == 0);
+    CHECK(lines.waiting() == 0);
+    CHECK(kernel->statistics().reserved_bytes == 0);
+    CHECK(store->stats().in_flight_bytes == 0);
+    CHECK(store->stats().objects == kernel->statistics().objects);
+    if (told.transfers.empty()) return;
+    for (const auto& transfer : told.transfers) CHECK(transfer.expired());
+    CHECK(told.connected <= stats.origin_connects.get());
+    CHECK(told.reused <= stats.origin_reuses.get());
+    CHECK(stats.stored.get() >= told.stored);
+    CHECK(stats.stored.get() <= told.stored + told.left);
+    std::uint64_t received = 0;
+    std::uint64_t sent = 0;
+    bool loses_bytes = false;
+    for (Origin* origin : origins_) {
+      origin->drain();
+      received += origin->received_bytes;
+      sent += origin->sent_bytes;
+      loses_bytes = loses_bytes || origin->loses_bytes;
+    }
+    CHECK(received <= stats.bytes_to_origins.get());
+    if (!loses_bytes) CHECK(received == stats.bytes_to_origins.get());
+    CHECK(stats.bytes_from_origins.get() <= sent);
+    if (!wastes_bytes) CHECK(stats.bytes_from_origins.get() == sent);
+    if (is_forward_) return;
+    ServerSums sums;
+    for (const auto& [server, counters] : counters_) {
+      const ServerSums each = counters->sums();
+      sums.sent += each.sent;
+      sums.sent_bytes += each.sent_bytes;
+      sums.received_bytes += each.received_bytes;
+      sums.connects += each.connects;
+      sums.connections += each.connections;
+      sums.answers += each.answers;
+    }
+    CHECK(sums.sent == stats.origin_requests.get());
+    CHECK(sums.sent_bytes == stats.bytes_to_origins.get());
+    CHECK(sums.received_bytes == stats.bytes_from_origins.get());
+    CHECK(sums.connects == stats.origin_connects.get());
+    CHECK(sums.connections == 0);
+    CHECK(sums.answers <= sums.sent);
+    CHECK(sums.answers >= told.connected + told.reused);
+  }
+
   std::unique_ptr<TransferHome::Turn> turn_;
   std::vector<std::unique_ptr<Fetch>> retired_;
+  std::set<Origin*> origins_;
+  bool is_forward_ = false;
+  std::map<const OriginServer*, std::shared_ptr<ServerCounters>> counters_;
 };
 
 // The client of a fetch: reads all that there is, and leaves at the end.
 class FetchReader final : public TransferReader {
  public:
   FetchReader(World& world, std::shared_ptr<const RequestContext> request, FetchPlan plan)
-      : TransferReader(*world.home), request_(std::move(request)) {
-    transfer_ = std::make_shared<Transfer>(*world.home, request_->hash,
-                                           std::shared_ptr<const std::string>());
+      : TransferReader(*world.home), world_(world), request_(std::move(request)) {
+    transfer_ = std::make_shared<Transfer>(
+        *world.home, request_->hash,
+        plan.in_table ? std::make_shared<const std::string>(request_->key) : nullptr);
+    world.told.transfers.push_back(transfer_);
+    if (plan.in_table) world.inflight.enter(transfer_);
     transfer_->add_first_reader(*this);
     Fetch::start(*world.services, transfer_, request_, std::move(plan));
+  }
+  // Joins what is in the table; is_done() where there is nothing to join.
+  struct Join {};
+  FetchReader(Join, World& world, std::shared_ptr<const RequestContext> request,
+              JoinScope scope = JoinScope::kAny)
+      : TransferReader(*world.home), world_(world), request_(std::move(request)) {
+    http::VariantKeys variants(request_->head.fields, request_->vary());
+    Inflight::Claim claim = world.inflight.join_or_enter({.hash = request_->hash,
+                                                          .key = request_->key,
+                                                          .variants = variants,
+                                                          .reader = *this,
+                                                          .scope = scope},
+                                                         nullptr);
+    joined = claim.joined;
+    transfer_ = std::move(claim.transfer);
+    if (joined == JoinOutcome::kBehindHead) on_transfer();
   }
   ~FetchReader() override { leave(); }
 
@@ -304,7 +462,9 @@ class FetchReader final : public TransferReader {
   void on_interim(std::string_view text) override { interim += text; }
   void on_upload_ready() override { ++upload_calls; }
   void leave() {
-    if (transfer_ != nullptr) std::exchange(transfer_, nullptr)->leave(*this);
+    if (transfer_ == nullptr) return;
+    if (!joined) note();
+    std::exchange(transfer_, nullptr)->leave(*this);
   }
   bool is_done() const { return transfer_ == nullptr; }
   Producer* producer() { return transfer_->producer_here(); }
@@ -326,10 +486,35 @@ class FetchReader final : public TransferReader {
   Outcome outcome{};
   bool whole = false;
   int upload_calls = 0;
+  std::optional<JoinOutcome> joined;  // nothing: it has started the transfer
+  OriginVisit visit;
+  std::shared_ptr<const SharedResponse> response;
 
  private:
+  // Notes for the accounts what it was told.
+  void note() {
+    const TransferPhase phase = transfer_->phase();
+    if (phase == TransferPhase::kWaiting || (response != nullptr && !whole)) ++world_.told.left;
+    if (whole && response->stored != false) ++world_.told.stored;
+    if (response != nullptr) {
+      visit = response->visit;
+    } else if (phase == TransferPhase::kValidated) {
+      visit = transfer_->validated().visit;
+    } else if (phase == TransferPhase::kFailed) {
+      visit = transfer_->failure().visit;
+    }
+    if (visit.answer.count() < 0) return;
+    ++(visit.connect.count() < 0 ? world_.told.reused : world_.told.connected);
+    CHECK(visit.version == "HTTP/1.1");
+    CHECK(visit.server.empty() == request_->is_forward());
+    if (!visit.server.empty()) {
+      CHECK(visit.address.ends_with(visit.server.substr(visit.server.rfind(':'))));
+    }
+    CHECK(visit.answer <= world_.loop->now() - begun_);
+  }
   void read() {
     if (!cursor_) {
+      response = transfer_->response_pointer();
       head = transfer_->response().head;
       outcome = transfer_->response().outcome;
       cursor_ = transfer_->body()->open(0);
@@ -354,6 +539,8 @@ class FetchReader final : public TransferReader {
     leave();
   }
 
+  World& world_;
+  const MonotonicTime begun_ = world_.loop->now();
   std::shared_ptr<const RequestContext> request_;
   std::shared_ptr<Transfer> transfer_;
   std::optional<store::Body::Cursor> cursor_;
