@@ -420,5 +420,63 @@ TEST_CASE("a HEAD's length alone gives no freshness to what never was fresh",
   CHECK(one.fresh_for() > seconds(500));
 }
 
+TEST_CASE("trailers and tags of what is freshened stay behind its new head",
+          "[origin][freshening]") {
+  Origin origin;
+  World world({origin.url()});
+  const auto request = world.request(kGetGerman);
+  FetchPlan plan;
+  plan.whole = true;
+  FetchReader reader(world, request, std::move(plan));
+  world.run_until_asked(origin);
+  origin.say(
+      "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nETag: \"v1\"\r\nContent-Type: a/b\r\n"
+      "Surrogate-Key: old\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-T: 1\r\n\r\n");
+  world.run_until(origin, [&] { return reader.is_done(); });
+  const store::ObjectRef old = world.stored(*request);
+  REQUIRE(old);
+  ReceivedResponse received;
+  const std::string text =
+      "HTTP/1.1 304 Same\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\nX-Long: " +
+      std::string(300, 'x') + "\r\n\r\n";
+  receive(world, text, received);
+  CHECK(freshen_stored(*world.services, *request, received, old).stays);
+  const store::ObjectRef now = world.stored(*request);
+  REQUIRE(now);
+  CHECK(trailers_of(*now) == "X-T: 1\r\n");
+  CHECK(tags_of(*now) == "old\n");
+  CHECK(content_type_of(*now) == "a/b");
+  CHECK(stored_head_of(*now).find("X-Long: ") != std::string_view::npos);
+  CHECK(meta_of(*now).variant == meta_of(*old).variant);
+  CHECK(now->key() == old->key());
+}
+
+TEST_CASE("a 304 by whose selecting fields its request would select nothing ends what is stored",
+          "[origin][freshening]") {
+  const std::size_t bytes = GENERATE(as<std::size_t>(), 10, 5000);
+  const std::string asked =
+      "GET /a HTTP/1.1\r\nHost: h\r\nX-Long: " + std::string(bytes, 'x') + "\r\n\r\n";
+  StoredOne one("Cache-Control: max-age=60\r\nETag: \"v1\"\r\n", false, nullptr, "200 OK", asked);
+  const Confirmed confirmed = one.freshen(
+      "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"v1\"\r\n"
+      "Vary: X-Long\r\n\r\n");
+  CHECK(confirmed.stays == (bytes == 10));
+  CHECK(static_cast<bool>(one.world.stored(*one.request)) == (bytes == 10));
+}
+
+TEST_CASE("a response that a HEAD shows to be another ends later than what comes since",
+          "[origin][freshening]") {
+  const std::string etag = GENERATE(as<std::string>(), "v1", "v2");
+  StoredOne one;
+  one.head("HTTP/1.1 200 OK\r\nETag: \"" + etag + "\"\r\nContent-Length: 5\r\n\r\n");
+  // A validation that was requested before brings no freshness back.
+  one.received.request_time -= seconds(5);
+  one.received.time -= seconds(5);
+  const bool is_later = one.world.inflight.latest_responses().has_since(
+      {.key = one.request->hash, .number = meta_of(*one.old).variant}, one.received.request_time);
+  CHECK(is_later);
+  CHECK((one.fresh_for() <= seconds(0)) == (etag == "v2"));
+}
+
 }  // namespace
 }  // namespace encore::server

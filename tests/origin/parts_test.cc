@@ -1,7 +1,10 @@
 // Parts of a whole: which are joined, and how the rest of one is asked for.
 #include "proxy/origin/parts.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <utility>
 
 #include "tests/catch.h"
 #include "tests/origin/world.h"
@@ -211,6 +214,148 @@ TEST_CASE("the rest of a stored beginning is asked for, and makes the whole", "[
     CHECK(reader.body == "new");
   }
   CHECK(world.kernel->statistics().reserved_bytes == 0);
+}
+
+std::string body_of(const store::Object& object) {
+  if (object.is_inline()) return std::string(object.inline_body());
+  std::string text;
+  auto cursor = object.body()->open(0);
+  REQUIRE(cursor.has_value());
+  std::array<iovec, 8> room;
+  while (!cursor->at_end()) {
+    const auto peeked = cursor->peek(room, 1U << 20U);
+    for (std::size_t i = 0; i < peeked.parts; ++i) {
+      text.append(static_cast<const char*>(room[i].iov_base), room[i].iov_len);
+    }
+    cursor->advance(peeked.bytes);
+  }
+  return text;
+}
+
+// A response of bytes `begin` to `end` of `whole`, without the end.
+std::string part_of(const std::string& whole, std::size_t begin, std::size_t end,
+                    const std::string& fields) {
+  return "HTTP/1.1 206 Partial Content\r\nETag: \"v1\"\r\nContent-Range: bytes " +
+         std::to_string(begin) + "-" + std::to_string(end - 1) + "/" +
+         std::to_string(whole.size()) + "\r\nContent-Length: " + std::to_string(end - begin) +
+         "\r\n" + fields + "\r\n" + whole.substr(begin, end - begin);
+}
+void bring(World& world, Origin& origin, const std::string& whole, std::size_t begin,
+           std::size_t end, const std::string& asked, const std::string& fields) {
+  const auto request = world.request("GET /a HTTP/1.1\r\nHost: h\r\n" + asked +
+                                     "Range: bytes=" + std::to_string(begin) + "-" +
+                                     std::to_string(end - 1) + "\r\n\r\n");
+  FetchReader reader(world, request, FetchPlan{});
+  world.run_until_asked(origin);
+  origin.say(part_of(whole, begin, end, fields));
+  world.run_until(origin, [&] { return reader.is_done(); });
+  REQUIRE((reader.body == whole.substr(begin, end - begin)));
+}
+
+TEST_CASE("parts of any size are joined to the byte, whichever comes first", "[origin][parts]") {
+  std::string whole;
+  for (std::size_t i = 0; i < 200'000; ++i) whole += static_cast<char>('a' + i * 7 % 26);
+  struct Row {
+    std::size_t first_begin;
+    std::size_t first_end;
+    std::size_t second_begin;
+    std::size_t second_end;
+  };
+  const Row row = GENERATE(values<Row>({{0, 100'000, 100'000, 200'000},
+                                        {100'000, 200'000, 0, 100'000},
+                                        {0, 150'000, 50'000, 200'000},
+                                        {50'000, 150'000, 100'000, 120'000},
+                                        {100'000, 120'000, 50'000, 150'000},
+                                        {0, 3, 3, 200'000},
+                                        {3, 200'000, 0, 3}}));
+  const bool keeps_tags = GENERATE(true, false);
+  CAPTURE(row.first_begin, row.first_end, row.second_begin, row.second_end);
+  Origin origin;
+  World world({origin.url()});
+  const std::string lives = "Cache-Control: max-age=60\r\n";
+  bring(world, origin, whole, row.first_begin, row.first_end, "",
+        lives + "Surrogate-Key: old\r\nX-A: 1\r\n");
+  bring(world, origin, whole, row.second_begin, row.second_end, "",
+        lives + (keeps_tags ? "" : "Surrogate-Key: new\r\n") + "X-A: 2\r\n");
+  const std::size_t begin = std::min(row.first_begin, row.second_begin);
+  const std::size_t end = std::max(row.first_end, row.second_end);
+  const store::ObjectRef stored = world.stored(*world.request(kAskWhole));
+  REQUIRE(stored);
+  CHECK((body_of(*stored) == whole.substr(begin, end - begin)));
+  const bool is_whole = end - begin == whole.size();
+  CHECK(meta_of(*stored).http.status == (is_whole ? 200 : 206));
+  CHECK(field_of(stored_head_of(*stored), "X-A") == "2");
+  CHECK(tags_of(*stored) == (keeps_tags ? "old\n" : "new\n"));
+  const http::StoredMeta& meta = meta_of(*stored).http;
+  CHECK(stored_head_of(*stored).substr(meta.etag_offset, meta.etag_bytes) == "\"v1\"");
+  CHECK(world.stats.stored.get() == 2);
+  CHECK(world.kernel->statistics().objects == 1);
+}
+
+TEST_CASE("a joined body of which a part came with a Cookie is given no guessed freshness",
+          "[origin][parts]") {
+  using http::StoredMeta;
+  const std::string first = GENERATE(as<std::string>(), "", "Cookie: a=1\r\n");
+  const std::string second = GENERATE(as<std::string>(), "", "Cookie: a=1\r\n");
+  const bool is_stated = GENERATE(true, false);
+  CAPTURE(first, second, is_stated);
+  const std::string fields = is_stated ? "Cache-Control: max-age=60\r\n"
+                                       : "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+  const std::string whole = "0123456789";
+  Origin origin;
+  World world({origin.url()});
+  bring(world, origin, whole, 0, 5, first, fields);
+  bring(world, origin, whole, 5, 10, second, fields);
+  const store::ObjectRef stored = world.stored(*world.request(kAskWhole));
+  REQUIRE(stored);
+  const StoredMeta& meta = meta_of(*stored).http;
+  const bool with_cookie = !first.empty() || !second.empty();
+  CHECK(meta.status == 200);
+  CHECK(meta.is(StoredMeta::kWithCookie) == with_cookie);
+  CHECK(meta.is(StoredMeta::kNeverFresh) == (with_cookie && !is_stated));
+  if (meta.is(StoredMeta::kNeverFresh)) {
+    CHECK(meta.swr_seconds == 0);
+    CHECK(meta.sie_seconds == 0);
+  }
+}
+
+TEST_CASE("the rest of a beginning brings what is for the one who asked, and its age",
+          "[origin][parts]") {
+  const std::size_t size = GENERATE(as<std::size_t>(), 10, 200'000);
+  const std::string age = GENERATE(as<std::string>(), "", "Age: 30\r\n");
+  const std::string cookie = GENERATE(as<std::string>(), "", "Cookie: a=1\r\n");
+  CAPTURE(size, age, cookie);
+  std::string whole;
+  for (std::size_t i = 0; i < size; ++i) whole += static_cast<char>('a' + i * 7 % 26);
+  Origin origin;
+  World world({origin.url()});
+  bring(world, origin, whole, 0, size / 2, cookie, "Cache-Control: max-age=60\r\n");
+  const auto request = world.request(kAskWhole);
+  FetchPlan plan;
+  plan.whole = true;
+  plan.completes = world.stored(*request);
+  REQUIRE(plan.completes);
+  FetchReader reader(world, request, std::move(plan));
+  world.run_until_asked(origin);
+  origin.say(part_of(whole, size / 2, size,
+                     "Cache-Control: max-age=60\r\nSet-Cookie: b=2\r\nX-A: 1\r\n" + age));
+  world.run_until(origin, [&] { return reader.is_done(); });
+  CHECK((reader.body == whole));
+  CHECK(reader.whole);
+  CHECK((reader.head.find("Age: 30\r\n") != std::string::npos) == !age.empty());
+  CHECK(reader.head.find("Set-Cookie: b=2\r\n") >= reader.response->common_bytes);
+  CHECK(reader.head.find("Set-Cookie: b=2\r\n") != std::string::npos);
+  CHECK(reader.head.find("X-A: 1\r\n") < reader.response->common_bytes);
+  CHECK(reader.response->length == size);
+  const store::ObjectRef stored = world.stored(*request);
+  REQUIRE(stored);
+  CHECK((body_of(*stored) == whole));
+  CHECK(stored_head_of(*stored).find("Set-Cookie") == std::string_view::npos);
+  CHECK(meta_of(*stored).http.status == 200);
+  CHECK(meta_of(*stored).http.is(http::StoredMeta::kWithCookie) == !cookie.empty());
+  const Nanoseconds old = world.loop->now() - meta_of(*stored).http.age_zero;
+  CHECK((old >= std::chrono::seconds(30)) == !age.empty());
+  CHECK(world.pool.size() == 1);
 }
 
 }  // namespace
