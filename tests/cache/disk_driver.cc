@@ -49,7 +49,8 @@ bool Driver::counts_are_equal() const {
     parts[entry.place.disk] += is_part(name) ? 1U : 0U;
   }
   bool same = statistics.used_bytes == model_.used() && statistics.disk.entries == objects &&
-              statistics.disk.parts == model_.on_disk.size() - objects;
+              statistics.disk.parts == model_.on_disk.size() - objects &&
+              statistics.disk.index_bytes == model_.on_disk.size() * kDiskEntryBytes;
   std::uint64_t admitted_bytes = 0;
   std::uint64_t moved_bytes = 0;
   for (std::size_t disk = 0; disk < parts.size(); ++disk) {
@@ -57,12 +58,16 @@ bool Driver::counts_are_equal() const {
     admitted_bytes += each.admitted_bytes;
     moved_bytes += each.moved_bytes;
     same = same && each.parts == parts[disk] &&
-           each.objects + each.parts == model_.logs[disk].live_records();
+           each.objects + each.parts == model_.logs[disk].live_records() &&
+           each.live_bytes == model_.logs[disk].live_bytes() &&
+           each.free_segments == model_.logs[disk].free_segments() &&
+           each.segments == model_.logs[disk].segments() &&
+           each.segment_bytes == model_.logs[disk].segment_bytes() && !each.offline &&
+           !each.loading;
     objects -= each.objects;
   }
   const DiskCounters& counters = statistics.disk.counters;
-  return same && objects == 0 && counters.admitted == placed_ &&
-         counters.admitted_bytes == placed_bytes_ && counters.admitted_bytes == admitted_bytes &&
+  return same && objects == 0 && counters == counts_ && counters.admitted_bytes == admitted_bytes &&
          counters.moved_bytes == moved_bytes;
 }
 
@@ -211,7 +216,8 @@ bool Driver::lookup(const Named& name) {
                     ours.fresh_until == at(on_disk->second.fresh_until) &&
                     ours.state == (now_ < at(on_disk->second.fresh_until) ? LookupState::kFresh
                                                                           : LookupState::kStale);
-  on_disk->second.visited = true;
+  on_disk->second.visited = on_disk->second.was_visited = true;
+  ++(ours.state == LookupState::kFresh ? counts_.fresh_hits : counts_.stale_hits);
   return same;
 }
 
@@ -234,6 +240,7 @@ bool Driver::admits(std::uint64_t id) {
   const bool disk_only = random_() % 2 == 0;
   const AdmitReason reason = kernel_->admit(
       key(id), {.size_bytes = is_large ? 1U << 30U : 10U, .disk_only = disk_only}, now_);
+  counts_.storable_bytes += is_large ? 1U << 30U : 10U;
   return reason == (is_large && !disk_only ? AdmitReason::kTooLarge
                     : resident             ? AdmitReason::kResident
                                            : AdmitReason::kPolicyAlways);
@@ -325,13 +332,17 @@ bool Driver::is_as_placed(const DiskDecision& decision, const std::optional<Plac
   if (!placed) {
     return true;
   }
-  ++placed_;
-  placed_bytes_ += placed->place.bytes;
+  ++counts_.admitted;
+  counts_.admitted_bytes += placed->place.bytes;
   const bool is_newer = decision.version > newest_;
   newest_ = decision.version;
   platter_.open(decision.turn);
   return is_newer && decision.place == placed->place && decision.turn == placed->turn &&
          decision.order == placed->order;
+}
+
+void Driver::count_loss(const Named& name, DiskLoss loss) {
+  ++(is_part(name) ? counts_.part_losses : counts_.losses).at(static_cast<std::size_t>(loss));
 }
 
 bool Driver::places(const Named& name, const Stored& stored, const DiskDecision& decision) {
@@ -359,7 +370,10 @@ bool Driver::places(const Named& name, const Stored& stored, const DiskDecision&
   }
   if (!is_new) {
     model_.drop_on_disk(name);
+    ++counts_.replaced;
   }
+  ++counts_.outcomes.at(static_cast<std::size_t>(expected));
+  counts_.stored_alone += placed && stored.disk_only ? 1U : 0U;
   if (placed) {
     model_.on_disk[name] = {.place = placed->place,
                             .fresh_until = whole_seconds(stored.fresh_until),
@@ -397,6 +411,7 @@ bool Driver::promote() {
     return outcome == CommitOutcome::kFull;
   }
   seen.superseded += is_there ? 0U : 1U;
+  counts_.promotions += is_there ? 1U : 0U;
   if (is_there) {
     model_.put(name, stored);
   }
@@ -466,7 +481,10 @@ bool Driver::place_part(const Named& name) {
     expected = expected_of({.bytes = wish.bytes}, decision, placed);
   }
   seen.part_outcomes.insert(decision.outcome);
+  ++counts_.part_outcomes.at(static_cast<std::size_t>(expected));
   if (placed) {
+    ++counts_.parts_placed;
+    counts_.parts_placed_bytes += placed->place.bytes;
     model_.on_disk[name] = {.place = placed->place,
                             .fresh_until = whole_seconds(MonotonicTime::max()),
                             .keep_until = MonotonicTime::max()};

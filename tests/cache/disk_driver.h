@@ -73,6 +73,8 @@ class Driver {
                           std::optional<PlacedRecord>& placed);
   // Opens the segment on the platter.
   bool is_as_placed(const DiskDecision& decision, const std::optional<PlacedRecord>& placed);
+  // Counts that the record has left the index for this reason.
+  void count_loss(const Named& name, DiskLoss loss);
   // Held with five digits of what is beyond freshness; here at most 30 seconds are.
   static MonotonicTime kept_of(const Stored& stored);
   bool promote();
@@ -123,8 +125,7 @@ class Driver {
   std::uint64_t last_ = 0;
   std::uint64_t next_payload_ = 0;
   std::uint64_t commits_ = 0;
-  std::uint64_t placed_ = 0;  // records, parts included
-  std::uint64_t placed_bytes_ = 0;
+  DiskCounters counts_;  // the kernel's, as they must be
   DiskVersion newest_ = 0;
 };
 

@@ -64,6 +64,7 @@ void Driver::forget(const Named& name) {
   std::erase_if(model_.fifo_of(name.first), [&](const auto& e) { return e.name == name; });
   if (model_.on_disk.contains(name)) {
     model_.drop_on_disk(name);
+    ++counts_.invalidations;
   }
   truth_.erase(name);
 }
@@ -127,6 +128,7 @@ bool Driver::lose() {
   std::advance(entry, static_cast<std::ptrdiff_t>(random_() % model_.on_disk.size()));
   const auto [name, record] = *entry;
   model_.drop_on_disk(name);
+  count_loss(name, DiskLoss::kUnreadable);
   const DiskTombstone tombstone = kernel_->lost(key_of(name.first), record.place, now_);
   platter_.add_tombstone(name.first, name.second, tombstone);
   return static_cast<bool>(tombstone) != is_part(name) &&

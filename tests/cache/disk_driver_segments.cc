@@ -23,6 +23,7 @@ bool Driver::finish(const Platter::Record& record, bool done) {
     entry->second.written = true;
   } else if (is_there) {
     model_.drop_on_disk(record.name);
+    count_loss(record.name, DiskLoss::kWriteFailed);
   }
   const DiskTombstone tombstone =
       kernel_->written(key_of(record.name.first), record.line.place,
@@ -76,6 +77,8 @@ bool Driver::moves(const DiskReclaim& step, const std::vector<DiskPlace>& being_
     }
     moved_[move.from.disk] += move.from.bytes;
     ++seen.moves;
+    ++counts_.moved;
+    counts_.moved_bytes += move.from.bytes;
     seen.parts_moved += is_part(entry->first) ? 1U : 0U;
     model_.logs[move.from.disk].mark_dead(move.from);
     entry->second.place = move.to;
@@ -128,6 +131,11 @@ bool Driver::drops(std::uint16_t disk, const DiskReclaim& step) {
     }
   }
   for (const Named& name : dropped) {
+    count_loss(name, DiskLoss::kDropped);
+    if (!is_part(name)) {
+      ++counts_.settled;
+      counts_.settled_visited += model_.on_disk.at(name).was_visited ? 1U : 0U;
+    }
     model_.drop_on_disk(name);
   }
   seen.drops += dropped.size();
@@ -139,6 +147,7 @@ bool Driver::frees(std::uint16_t disk, const DiskReclaim& step) {
   if (step.state != DiskReclaim::State::kDone) {
     return moved_[disk] <= model_.logs[disk].segment_bytes() || !copies_.empty();
   }
+  ++counts_.segments_reclaimed;
   if (random_() % 4 == 0 && !recovers()) {
     return false;  // a crash between what was dropped and the header's end
   }

@@ -162,6 +162,7 @@ class DiskModel {
     MonotonicTime keep_until{};
     bool written = false;
     bool visited = false;
+    bool was_visited = false;  // before it was moved, too
   };
 
   explicit DiskModel(const KernelOptions& options) : options_(options), fifo_(options.shards) {
