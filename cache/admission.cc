@@ -11,6 +11,7 @@ struct Answers {
   AdmitReason no;
   AdmitReason yes;
   std::uint32_t requests_max;
+  bool counts = false;  // requests: as many as that are always enough
 };
 
 constexpr std::uint32_t kDrawsMax = 64;
@@ -20,9 +21,9 @@ Answers answers_of(const AdmissionOptions& options) {
     case AdmissionPolicy::kSecondHit:
     case AdmissionPolicy::kExactSecondHit:
     case AdmissionPolicy::kProbation:
-      return {AdmitReason::kFirstRequest, AdmitReason::kSecondRequest, 2};
+      return {AdmitReason::kFirstRequest, AdmitReason::kSecondRequest, 2, true};
     case AdmissionPolicy::kNthHit:
-      return {AdmitReason::kFewRequests, AdmitReason::kEnoughRequests, options.min_requests};
+      return {AdmitReason::kFewRequests, AdmitReason::kEnoughRequests, options.min_requests, true};
     case AdmissionPolicy::kAlways:
     case AdmissionPolicy::kNever:
       return {AdmitReason::kPolicyNever, AdmitReason::kPolicyAlways, 1};
@@ -127,9 +128,11 @@ Answers answers_of(const AdmissionRule& rule) {
     case Kind::kNever:
       return {AdmitReason::kPolicyNever, AdmitReason::kPolicyAlways, 1};
     case Kind::kNthHit:
-      if (rule.parameter == 2) return {AdmitReason::kFirstRequest, AdmitReason::kSecondRequest, 2};
+      if (rule.parameter == 2) {
+        return {AdmitReason::kFirstRequest, AdmitReason::kSecondRequest, 2, true};
+      }
       return {AdmitReason::kFewRequests, AdmitReason::kEnoughRequests,
-              static_cast<std::uint32_t>(rule.parameter)};
+              static_cast<std::uint32_t>(rule.parameter), true};
     case Kind::kSizeThreshold:
       return {AdmitReason::kPolicyRefuses, AdmitReason::kPolicyAdmits, 1};
     case Kind::kPolicy:
@@ -208,27 +211,30 @@ RequestHistory Admission::recall(const Key& key, const AdmissionRule& rule) cons
   return {};
 }
 
-AdmitReason Admission::admit(const Candidate& candidate, std::uint32_t requests,
+namespace {
+
+// Asks `admit` once for each request. With a hint it is asked on until it says yes, so that the key
+// is remembered as one that is stored.
+template <typename Admit>
+AdmitReason ask(const Answers& answers, const Admission::Requests& answered, const Admit& admit) {
+  const std::uint32_t own = std::min(answered.requests, answers.requests_max);
+  const std::uint32_t all = answered.hinted && answers.counts ? answers.requests_max : own;
+  for (std::uint32_t i = 0; i < all; ++i) {
+    if (admit()) return i < own ? answers.yes : AdmitReason::kParentHint;
+  }
+  return answers.no;
+}
+
+}  // namespace
+
+AdmitReason Admission::admit(const Candidate& candidate, const Requests& answered,
                              const AdmissionRule& rule) {
   if (rule.kind != AdmissionRule::Kind::kPolicy) [[unlikely]] {
-    const Answers answers = answers_of(rule);
-    for (std::uint32_t i = 0; i < std::min(requests, answers.requests_max); ++i) {
-      if (admit_by(rule, candidate)) {
-        return answers.yes;
-      }
-    }
-    return answers.no;
+    return ask(answers_of(rule), answered, [&] { return admit_by(rule, candidate); });
   }
   const Answers answers = answers_of(settings_.options);
   return std::visit(
-      [&](auto& policy) {
-        for (std::uint32_t i = 0; i < std::min(requests, answers.requests_max); ++i) {
-          if (policy.admit(candidate)) {
-            return answers.yes;
-          }
-        }
-        return answers.no;
-      },
+      [&](auto& policy) { return ask(answers, answered, [&] { return policy.admit(candidate); }); },
       policy_);
 }
 

@@ -46,9 +46,13 @@ class Admission {
   bool takes_size(std::uint64_t size_bytes, const AdmissionRule& rule) const;
   // Pure.
   RequestHistory recall(const Key& key, const AdmissionRule& rule) const;
-  // `requests` and `rule`: see AdmitRequest. A rule that needs a filter where there is none admits
-  // nothing.
-  AdmitReason admit(const Candidate& candidate, std::uint32_t requests,
+  // See AdmitRequest.
+  struct Requests {
+    std::uint32_t requests = 1;
+    bool hinted = false;
+  };
+  // `rule`: see AdmitRequest. A rule that needs a filter where there is none admits nothing.
+  AdmitReason admit(const Candidate& candidate, const Requests& answered,
                     const AdmissionRule& rule = {});
 
   // Null where the policy is another one.

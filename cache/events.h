@@ -82,7 +82,7 @@ inline constexpr std::uint8_t kGrown = 100;
 // Event::disk_flags. Lookup: the selected one lies on disk, and is to be promoted. Commit: the
 // queue was full; it came from disk (from `place`); its version is that of a tombstone as well; it
 // is for the disk only; it waits. Commit, freshen: it was overtaken. Part: the queue was full.
-// Admit: it is for the disk only.
+// Admit: it is for the disk only; it is hinted.
 inline constexpr std::uint8_t kFoundOnDisk = 1;
 inline constexpr std::uint8_t kPromote = 2;
 inline constexpr std::uint8_t kQueueFull = 4;
@@ -90,6 +90,7 @@ inline constexpr std::uint8_t kFromDisk = 8;
 inline constexpr std::uint8_t kTombstone = 16;
 inline constexpr std::uint8_t kDiskOnly = 32;
 inline constexpr std::uint8_t kOvertaken = 64;
+inline constexpr std::uint8_t kHinted = 64;
 inline constexpr std::uint8_t kOnProbation = 128;
 
 // A field that a kind does not name is zero.

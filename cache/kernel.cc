@@ -80,7 +80,8 @@ AdmitReason decide(Shard& shard, const Key& key, const AdmitRequest& request, Mo
   if (needs_room && shard.admission.compares()) {
     candidate.has_victim = shard.table.next_victim(candidate.victim);
   }
-  const AdmitReason reason = shard.admission.admit(candidate, request.requests, request.rule);
+  const AdmitReason reason = shard.admission.admit(
+      candidate, {.requests = request.requests, .hinted = request.hinted}, request.rule);
   return is_stored(reason) && shard.table.bypasses({charge, request.hint, needs_room})
              ? AdmitReason::kPolicyRefuses
              : reason;
@@ -279,7 +280,8 @@ AdmitReason Kernel::admit(const Key& key, const AdmitRequest& request, Monotonic
                 .charge_bytes = request.size_bytes,
                 .reserved_bytes = request.rule.encoded(),
                 .requests = request.requests,
-                .disk_flags = request.disk_only ? kDiskOnly : std::uint8_t{0},
+                .disk_flags = static_cast<std::uint8_t>((request.disk_only ? kDiskOnly : 0U) |
+                                                        (request.hinted ? kHinted : 0U)),
                 .text = key.bytes};
     publish(event);
   }

@@ -27,6 +27,10 @@ AdmitReason ProbationAdmission::fetched(const Fetched& object, const ProbationVi
                ? AdmitReason::kSecondRequest
                : AdmitReason::kTooLarge;
   }
+  if (object.hinted && object.size_bytes <= view.disks.size_bytes / Probation::kLargestShare) {
+    remember(key, view, now);
+    return AdmitReason::kParentHint;
+  }
   if (object.may_wait) {
     const bool fills = fill_ && !view.disks.full_once;
     return fills           ? AdmitReason::kFill

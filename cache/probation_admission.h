@@ -42,12 +42,13 @@ class ProbationAdmission {
 
   // A miss whose object has arrived. kSecondRequest: it is written and is not on probation. kWaits,
   // kFill and kWritesAll: it waits, and with the last two is written as well. kKeyWaits: its key
-  // does. kTooLarge: it is known, and no disk takes it.
+  // does. kTooLarge: it is known, and no disk takes it. kParentHint: as kSecondRequest.
   struct Fetched {
     const Key& key;
     std::uint64_t size_bytes = 0;  // 0: not known yet
     bool may_wait = true;          // the memory takes it
     bool alone = false;            // nothing waits in the shard's memory
+    bool hinted = false;           // AdmitRequest::hinted
     Arrival arrival{};
   };
   AdmitReason fetched(const Fetched& object, const ProbationView& view);

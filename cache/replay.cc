@@ -178,6 +178,7 @@ Result<void> Replay::dispatch(const Event& event) {
                       .requests = event.requests,
                       .size_bytes = event.charge_bytes,
                       .disk_only = (event.disk_flags & kDiskOnly) != 0,
+                      .hinted = (event.disk_flags & kHinted) != 0,
                       .rule = AdmissionRule::decoded(event.reserved_bytes)},
                      event.now);
       return {};

@@ -46,6 +46,7 @@ std::optional<AdmitReason> decide_on_probation(Shard& shard, const Key& key,
        .size_bytes = request.size_bytes,
        .may_wait = fits_memory,
        .alone = shard.table.waiting().empty(),
+       .hinted = request.hinted,
        .arrival = {.number = budget.next_arrival(), .since = now}},
       view);
   shard.count_waiting();

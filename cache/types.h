@@ -39,7 +39,8 @@ enum class LookupState : std::uint8_t { kMiss, kFresh, kStale };
   X(kWaits, "probation", true, kProbation)                  \
   X(kFill, "fill", true, kFill)                             \
   X(kWritesAll, "writes-all", true, kAdmitted)              \
-  X(kKeyWaits, "too-large-to-wait", false, kTooLargeToWait)
+  X(kKeyWaits, "too-large-to-wait", false, kTooLargeToWait) \
+  X(kParentHint, "parent-hint", true, kSecondRequest)
 
 // Reasons why a response is stored or not. kFirstRequest: remembered, not stored. kResident: a
 // further variant of a resident key, or its replacement; only the policy's bound of sizes applied.
@@ -47,7 +48,8 @@ enum class LookupState : std::uint8_t { kMiss, kFresh, kStale };
 // policies that weigh something else than the number of requests (also the eviction policy that
 // knows the future). kWaits and those after it belong to probation. The object is in memory and not
 // on disk; or on disk as well, for the disk was never full, or for the rule in force writes all. Or
-// only its key is in memory, or was remembered.
+// only its key is in memory, or was remembered. kParentHint: a policy that counts requests would
+// not have stored it yet, but another cache counts those of all its clients (AdmitRequest::hinted).
 enum class AdmitReason : std::uint8_t {
 #define ENCORE_ENUMERATOR(id, name, stored, outcome) id,
   ENCORE_ADMIT_REASONS(ENCORE_ENUMERATOR)
@@ -55,7 +57,7 @@ enum class AdmitReason : std::uint8_t {
 };
 
 inline constexpr std::size_t kAdmitReasonCount =
-    static_cast<std::size_t>(AdmitReason::kKeyWaits) + 1;  // the last one
+    static_cast<std::size_t>(AdmitReason::kParentHint) + 1;  // the last one
 
 // Returns the counted outcome of a request whose response was decided on. The proxy and the
 // simulator have an enum each, with the same names.
@@ -176,6 +178,9 @@ struct AdmitRequest {
   // It will be Stored::disk_only: the largest object of the memory is no bound, and neither is what
   // would have to leave the memory for it.
   bool disk_only = false;
+  // A cache that it came from has had an earlier request for it: policies that count requests store
+  // it now, and remember the key as if they had counted enough. Other policies ignore it.
+  bool hinted = false;
   AdmissionRule rule = {};
 };
 

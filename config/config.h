@@ -22,6 +22,7 @@ namespace encore::config {
 enum class Mode : std::uint8_t { kForward, kReverse };
 enum class HostHeader : std::uint8_t { kPreserve, kOrigin };
 enum class Balance : std::uint8_t { kRoundRobin, kLeastRequests, kHash, kClient };
+enum class AdmissionHint : std::uint8_t { kOff, kTrusted };
 enum class SetCookie : std::uint8_t { kStrip, kRefuse, kStore };
 enum class PrivateDestinations : std::uint8_t { kNever, kLoopbackClients, kAlways };
 using Eviction = cache::EvictionPolicy;  // all but kBelady
@@ -104,6 +105,7 @@ struct Origin {
   std::string path = "/";  // prefix, starts with "/"
   std::vector<ServerText> servers = {"http://127.0.0.1:8000"};
   Balance balance = Balance::kRoundRobin;
+  AdmissionHint admission_hint = AdmissionHint::kOff;
   Nanoseconds slow_start = Nanoseconds(0);   // 0: none
   std::string health_path;                   // empty: no checks
   std::vector<std::uint64_t> health_status;  // empty: any of 200 .. 399

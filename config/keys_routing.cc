@@ -9,6 +9,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kHostHeaders = {"preserve", "origin"};
 constexpr std::array<std::string_view, 4> kBalances = {"round-robin", "least-requests", "hash",
                                                        "client"};
+constexpr std::array<std::string_view, 2> kAdmissionHints = {"off", "trusted"};
 constexpr std::array<std::string_view, 3> kPrivate = {"never", "loopback-clients", "always"};
 
 constexpr std::array kOriginKeys = {
@@ -41,6 +42,13 @@ constexpr std::array kOriginKeys = {
              "requests passes new ones on. With `client`, one that fails moves its own clients "
              "only.",
          .choices = kBalances}),
+    bound<&Origin::admission_hint>(
+        {.name = "admission_hint",
+         .kind = Kind::kChoice,
+         .doc = "`trusted`: the servers are caches, and their `Cache-Status` is believed. A "
+                "response that they had an earlier request for is stored immediately, by policies "
+                "that count requests.",
+         .choices = kAdmissionHints}),
     bound<&Origin::slow_start>({.name = "slow_start",
                                 .kind = Kind::kDuration,
                                 .doc = "Time in which a recovered server's weight grows from a "

@@ -70,6 +70,7 @@ std::optional<ShadowTap::Served> served_as(Outcome outcome, const EndedExchange&
     case Outcome::kProbation:
     case Outcome::kFill:
     case Outcome::kTooLargeToWait:
+    case Outcome::kParentHint:
     case Outcome::kUncacheable:  // also if admission said yes, and it could not be stored
     case Outcome::kCollapsed:
       if (response == nullptr || !response->whole || response->reason != http::StoreReason::kOk) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "proxy/http/list.h"
+#include "proxy/http/structured.h"
 
 namespace encore::http {
 namespace {
@@ -68,6 +69,31 @@ std::size_t write_cache_status(std::string_view name, const CacheStatus& status,
     p = is_plain_token(status.detail) ? put(p, status.detail) : put_string(p, status.detail);
   }
   return static_cast<std::size_t>(p - out);
+}
+
+std::optional<ReceivedCacheStatus> last_cache_status(const Fields& fields) {
+  using Type = StructuredMember::Type;
+  std::optional<ReceivedCacheStatus> last;
+  bool is_malformed = false;
+  fields.for_each(FieldId::kCacheStatus, [&](const Field& field) {
+    const auto end = parameters_of_last(field.value);
+    is_malformed = is_malformed || !end;
+    if (is_malformed || !end->has_member) return;
+    last.emplace();
+    for (const StructuredMember& each : end->parameters) {
+      const bool is_text = each.type == Type::kToken || each.type == Type::kString;
+      if (each.key == "hit") last->hit = each.type == Type::kBoolean && each.boolean;
+      if (each.key == "collapsed") last->collapsed = each.type == Type::kBoolean && each.boolean;
+      if (each.key == "fwd") last->forwarded = is_text ? each.text : std::string_view();
+      if (each.key == "detail") last->detail = is_text ? each.text : std::string_view();
+    }
+  });
+  return is_malformed ? std::nullopt : last;
+}
+
+bool tells_of_earlier_request(const ReceivedCacheStatus& status) noexcept {
+  return status.hit || status.collapsed || status.forwarded == to_string(Forwarded::kStale) ||
+         status.detail == "second-request" || status.detail == "parent-hint";
 }
 
 }  // namespace encore::http

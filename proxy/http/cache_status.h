@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "proxy/http/message.h"
+
 namespace encore::http {
 
 // Why a request was forwarded (RFC 9211 2.2).
@@ -39,5 +41,20 @@ struct CacheStatus {
 // cache_status_bytes_max().
 std::size_t write_cache_status(std::string_view name, const CacheStatus& status, char* out);
 std::size_t cache_status_bytes_max(std::string_view name, const CacheStatus& status) noexcept;
+
+// A member as another cache wrote it. Views into the fields; `forwarded` and `detail` are as sent,
+// and empty if they are absent or neither a token nor a string.
+struct ReceivedCacheStatus {
+  bool hit = false;
+  bool collapsed = false;
+  std::string_view forwarded;
+  std::string_view detail;
+};
+// The last member, written by the cache that sent the response. Nothing if there is none, or if any
+// line is malformed: then all are to be ignored (RFC 8941 4.2).
+std::optional<ReceivedCacheStatus> last_cache_status(const Fields& fields);
+// True if that cache has had an earlier request for the resource than this one: it had the response
+// in store, fresh or not, shared one in progress, or stores it because of an earlier request.
+bool tells_of_earlier_request(const ReceivedCacheStatus& status) noexcept;
 
 }  // namespace encore::http

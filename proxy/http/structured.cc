@@ -38,11 +38,13 @@ class Reader {
     return members;
   }
 
-  bool list() {
+  // `last`, if it is not null, receives the last member's parameters.
+  bool list(ListEnd* last = nullptr) {
     skip(" ");
     while (text_.find_last_not_of(' ') != std::string_view::npos) {
       StructuredMember member;
-      if (!read_value(member)) return false;
+      if (last != nullptr) *last = {.has_member = true, .parameters = {}};
+      if (!read_value(member, last)) return false;
       skip(" \t");
       if (text_.empty()) return true;
       if (!accept(',')) return false;
@@ -86,18 +88,30 @@ class Reader {
     return read_value(member);
   }
 
-  bool read_value(StructuredMember& member) {
-    return (peek() == '(' ? read_inner_list(member) : read_bare_item(member)) && read_parameters();
+  bool read_value(StructuredMember& member, ListEnd* end = nullptr) {
+    return (peek() == '(' ? read_inner_list(member) : read_bare_item(member)) &&
+           read_parameters(end);
   }
 
-  bool read_parameters() {
+  bool read_parameters(ListEnd* end = nullptr) {
     while (accept(';')) {
       skip(" ");
       StructuredMember parameter;
       if (!read_key(parameter.key)) return false;
+      parameter.boolean = true;
       if (accept('=') && !read_bare_item(parameter)) return false;
+      if (end != nullptr && !keep(parameter, end->parameters)) return false;
     }
     return true;
+  }
+  static bool keep(const StructuredMember& parameter, std::vector<StructuredMember>& parameters) {
+    const auto same = std::ranges::find(parameters, parameter.key, &StructuredMember::key);
+    if (same != parameters.end()) {
+      *same = parameter;
+      return true;
+    }
+    parameters.push_back(parameter);
+    return parameters.size() <= kParametersMax;
   }
 
   bool read_inner_list(StructuredMember& member) {
@@ -191,5 +205,10 @@ std::optional<std::vector<StructuredMember>> parse_dictionary(std::string_view v
 }
 
 bool is_structured_list(std::string_view value) { return Reader(value).list(); }
+
+std::optional<ListEnd> parameters_of_last(std::string_view value) {
+  ListEnd end;
+  return Reader(value).list(&end) ? std::optional(std::move(end)) : std::nullopt;
+}
 
 }  // namespace encore::http

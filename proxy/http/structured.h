@@ -28,4 +28,14 @@ std::optional<std::vector<StructuredMember>> parse_dictionary(std::string_view v
 // other value makes the lines after it unreadable as well (4.2).
 bool is_structured_list(std::string_view value);
 
+// The parameters of a list's last member, in order, of each key the last one's value (RFC 8941
+// 3.1.2); has_member is false for an empty list. Nothing if any part is malformed, or a last member
+// so far has more than kParametersMax.
+inline constexpr std::size_t kParametersMax = 256;
+struct ListEnd {
+  bool has_member = false;
+  std::vector<StructuredMember> parameters;
+};
+std::optional<ListEnd> parameters_of_last(std::string_view value);
+
 }  // namespace encore::http

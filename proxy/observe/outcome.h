@@ -29,6 +29,7 @@ inline constexpr std::array<std::string_view, kOutcomeClassCount> kOutcomeClassN
   X(kProbation, "probation", kMiss)                   \
   X(kFill, "fill", kMiss)                             \
   X(kTooLargeToWait, "too-large-to-wait", kMiss)      \
+  X(kParentHint, "parent-hint", kMiss)                \
   X(kUncacheable, "uncacheable", kMiss)               \
   X(kBypass, "bypass", kPass)                         \
   X(kMethod, "method", kPass)                         \

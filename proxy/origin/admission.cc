@@ -6,6 +6,7 @@
 
 #include "cache/charge.h"
 #include "filter/hash.h"
+#include "proxy/http/cache_status.h"
 #include "proxy/http/invalidation.h"
 #include "proxy/http/tags.h"
 #include "proxy/origin/changes.h"
@@ -30,6 +31,13 @@ bool has_large_head(const RequestContext& request, const ReceivedResponse& recei
   const auto& names = request.runtime->config.cache.tag_fields;
   sizes.head = head + http::tags_in(received.head.fields, names).size();
   return !cache::is_object(sizes);
+}
+
+bool is_hinted(const RequestContext& request, const ReceivedResponse& received) {
+  // After a redirection to another host no server of the route has spoken.
+  if (request.route == nullptr || !request.route->trusts_hints()) return false;
+  const auto status = http::last_cache_status(received.head.fields);
+  return status && http::tells_of_earlier_request(*status);
 }
 
 bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
@@ -101,9 +109,11 @@ ResponseBody::Use admit(OriginServices& services, const RequestContext& request,
                              .requests = counts ? 1 : 1 + joined,
                              .size_bytes = plan.size_bytes,
                              .disk_only = is_beyond_memory(request, request_policy, plan),
+                             .hinted = plan.hinted,
                              .rule = response.admission},
                             services.loop.now());
-  response.outcome = cache::outcome_of<Outcome>(reason);
+  response.outcome = reason == cache::AdmitReason::kParentHint ? Outcome::kParentHint
+                                                               : cache::outcome_of<Outcome>(reason);
   response.admitted = reason;
   // Admission knows the key alone. If it cannot be stored, the response is not said to be.
   if (counts || !plan.can_store) response.outcome = unless_stored(response.outcome);

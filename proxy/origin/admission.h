@@ -20,6 +20,11 @@ namespace encore::server {
 bool has_large_head(const RequestContext& request, const ReceivedResponse& received,
                     const SharedResponse& response);
 
+// True if the response comes from a server whose Cache-Status the route trusts
+// (origin.admission_hint), and that reports an earlier request for it. Which do, and why this is
+// all that nodes share: docs/decisions/0620.
+bool is_hinted(const RequestContext& request, const ReceivedResponse& received);
+
 // True if the cache would let it in, but for its size.
 bool is_refused_for_size(const OriginServices& services, const RequestContext& request,
                          const RequestPolicy& request_policy, std::uint64_t bytes);

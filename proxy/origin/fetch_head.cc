@@ -347,7 +347,7 @@ void Fetch::pass_on(const HeadPlan& plan) {
   const std::uint32_t joined = transfer_->count_joined();
   response->has_large_head = decision.ok() && has_large_head(*request_, received, *response);
   if (response->has_large_head) services_.stats.large_heads.add();
-  const StoringPlan storing = plan_storing(
+  StoringPlan storing = plan_storing(
       {.asked = asked_of(*request_, plan_, asked_condition_),
        .head = received.head,
        .directives = received.directives,
@@ -362,6 +362,7 @@ void Fetch::pass_on(const HeadPlan& plan) {
        .has_large_head = response->has_large_head,
        .object_bytes_max = received.request_policy->max_object_bytes,
        .now = services_.loop.now()});
+  storing.hinted = storing.admission == Admission::kAsk && is_hinted(*request_, received);
   if (storing.drops_stored) drop_stored(services_, *request_, *plan_.stored);
   if (storing.unshared) remember_sharing(services_, *request_, *storing.unshared);
   const ResponseBody::Use use =

@@ -107,6 +107,7 @@ struct StoringPlan {
   std::optional<Inflight::Unshared> unshared = {};
   Admission admission = Admission::kNone;
   bool can_store = false;        // with kAsk: if it is admitted
+  bool hinted = false;           // with kAsk: AdmitRequest::hinted, by the executor
   std::uint64_t size_bytes = 0;  // with kAsk: for admission
   bool drops_stored = false;     // the validated object is outdated, and this may not replace it
   Outcome outcome = Outcome::kUncacheable;  // if the kernel is not asked

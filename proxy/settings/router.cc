@@ -67,6 +67,7 @@ Route::Route(const config::Origin& origin, const config::Upstream& upstream, std
       secure_realm_(make_realm('s', origin)),
       preserves_host_(origin.host_header == config::HostHeader::kPreserve &&
                       origin.host_header_value.empty()),
+      trusts_hints_(origin.admission_hint == config::AdmissionHint::kTrusted),
       group_({.balance = origin.balance,
               .slow_start = origin.slow_start,
               .ejection = {.after = upstream.eject_after,

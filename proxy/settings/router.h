@@ -43,6 +43,8 @@ class Route {
   const std::string& realm() const { return realm_; }
   const std::string& secure_realm() const { return secure_realm_; }
   bool preserves_host() const { return preserves_host_; }
+  // Its servers' Cache-Status is believed (origin.admission_hint).
+  bool trusts_hints() const { return trusts_hints_; }
   const ServerGroup& group() const { return group_; }
   // It is answered here: there is no server to be asked.
   bool is_published() const { return is_published_; }
@@ -55,6 +57,7 @@ class Route {
   std::string secure_realm_;
   bool preserves_host_;
   bool is_published_ = false;
+  bool trusts_hints_ = false;
   ServerGroup group_;
 };
 

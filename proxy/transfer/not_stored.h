@@ -17,7 +17,8 @@ inline constexpr std::string_view kLargeHead = "large-head";
 
 constexpr Outcome unless_stored(Outcome admitted) {
   const bool was_let_in = admitted == Outcome::kSecondRequest || admitted == Outcome::kAdmitted ||
-                          admitted == Outcome::kProbation || admitted == Outcome::kFill;
+                          admitted == Outcome::kProbation || admitted == Outcome::kFill ||
+                          admitted == Outcome::kParentHint;
   return was_let_in ? Outcome::kUncacheable : admitted;
 }
 

@@ -39,6 +39,57 @@ TEST_CASE("A waiter that joined makes the response a second request", "[cache][a
   CHECK(kernel->admit(key(3), {.requests = 1}, at(0)) == AdmitReason::kFirstRequest);
 }
 
+TEST_CASE("A hint stores the first request, and is remembered as if enough had come",
+          "[cache][admission]") {
+  struct Row {
+    AdmissionPolicy policy;
+    AdmissionRule rule;
+    AdmitReason next;  // for the same key without a hint
+  };
+  constexpr AdmissionRule kThird{.kind = AdmissionRule::Kind::kNthHit, .parameter = 3};
+  const Row row =
+      GENERATE(values<Row>({{AdmissionPolicy::kSecondHit, {}, AdmitReason::kSecondRequest},
+                            {AdmissionPolicy::kExactSecondHit, {}, AdmitReason::kSecondRequest},
+                            {AdmissionPolicy::kNthHit, {}, AdmitReason::kEnoughRequests},
+                            {AdmissionPolicy::kProbation, {}, AdmitReason::kSecondRequest},
+                            {AdmissionPolicy::kSecondHit, kThird, AdmitReason::kEnoughRequests}}));
+  KernelOptions options = second_hit_options(row.policy);
+  options.admission.min_requests = 4;
+  const auto kernel = make_kernel(options);
+  const auto admit = [&](std::uint64_t id, bool hinted) {
+    return kernel->admit(key(id), {.hinted = hinted, .rule = row.rule}, at(0));
+  };
+  CHECK_FALSE(is_stored(admit(1, false)));
+  CHECK(is_stored(admit(2, true)));
+  CHECK(admit(3, true) == AdmitReason::kParentHint);
+  CHECK(admit(3, false) == row.next);
+  // A key that needs no hint is not said to owe it its place.
+  CHECK(admit(3, true) == row.next);
+  CHECK_FALSE(is_stored(admit(4, false)));
+}
+
+TEST_CASE("A hint says nothing to policies that count no requests", "[cache][admission]") {
+  KernelOptions options =
+      second_hit_options(GENERATE(AdmissionPolicy::kNever, AdmissionPolicy::kSizeThreshold));
+  options.admission.size_threshold_bytes = 10;
+  const auto kernel = make_kernel(options);
+  const AdmitRequest large{.size_bytes = 11, .hinted = true};
+  CHECK_FALSE(is_stored(kernel->admit(key(1), large, at(0))));
+  KernelOptions chance = second_hit_options(AdmissionPolicy::kProbability);
+  chance.admission.probability = 0.25;
+  const auto drawn = make_kernel(chance);
+  int stored = 0;
+  for (std::uint64_t id = 0; id < 1000; ++id) {
+    stored += is_stored(drawn->admit(key(id), {.hinted = true}, at(0))) ? 1 : 0;
+  }
+  // 4.5 sigma of a binomial around 250.
+  CHECK(stored > 188);
+  CHECK(stored < 312);
+  CHECK(make_kernel(second_hit_options(AdmissionPolicy::kSecondHit))
+            ->admit(key(1), {.size_bytes = 1U << 30U, .hinted = true}, at(0)) ==
+        AdmitReason::kTooLarge);
+}
+
 TEST_CASE("A resident key does not consult the filter, an evicted one is still remembered",
           "[cache][admission]") {
   const auto kernel = make_kernel(second_hit_options(AdmissionPolicy::kSecondHit));

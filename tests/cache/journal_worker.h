@@ -143,6 +143,7 @@ class Worker {
     const AdmitRequest ask{.variant = variant,
                            .requests = random_() % 16 == 0 ? 3U : 1U,
                            .size_bytes = random_() % 2 == 0 ? stored.charge_bytes : 0,
+                           .hinted = random_() % 16 == 0,
                            .rule = some_rule()};
     const AdmitReason reason = kernel_.admit(key, ask, now_);
     if (is_stored(reason)) {

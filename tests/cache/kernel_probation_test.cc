@@ -122,6 +122,17 @@ TEST_CASE("What comes waits in memory, and what is known after that goes to disk
   CHECK(kernel->statistics().objects > kernel->statistics().waiting_objects);
 }
 
+TEST_CASE("A hint spares the probation, but not the disk's bound of sizes", "[cache][probation]") {
+  const auto kernel = make_kernel(probation_options(GENERATE(1U, 8U)));
+  CHECK(kernel->admit(key(1), {.size_bytes = 500, .hinted = true}, at(1)) ==
+        AdmitReason::kParentHint);
+  CHECK(kernel->recall(key(1)).requests == 1);
+  CHECK(kernel->admit(key(2), {.size_bytes = 500}, at(1)) == AdmitReason::kWaits);
+  constexpr std::uint64_t kDisk = 32 * 64 * 1024;
+  CHECK(kernel->admit(key(3), {.size_bytes = kDisk, .disk_only = true, .hinted = true}, at(1)) ==
+        AdmitReason::kKeyWaits);
+}
+
 TEST_CASE("What is purged while it waits is forgotten", "[cache][probation]") {
   const auto kernel = make_kernel(probation_options());
   request(*kernel, 1, 500);

@@ -91,6 +91,37 @@ TEST_CASE("those who joined count as requests, but not where one is only counted
   CHECK(counted.response.outcome == Outcome::kFirstRequest);
 }
 
+TEST_CASE("a Cache-Status is believed of servers that the configuration trusts",
+          "[origin][admission]") {
+  const bool trusted = GENERATE(true, false);
+  Deciding deciding(
+      [](cache::KernelOptions& options) {
+        options.admission.policy = cache::AdmissionPolicy::kExactSecondHit;
+        options.admission.filter.capacity = 1000;
+      },
+      [trusted](config::Config& config) {
+        if (trusted) config.origin[0].admission_hint = config::AdmissionHint::kTrusted;
+      });
+  const auto hinted = [&](const RequestContext& request, const char* status) {
+    const std::string text = "HTTP/1.1 200 OK\r\nCache-Status: " + std::string(status) + "\r\n\r\n";
+    ReceivedResponse received;
+    receive(deciding.world, text, received);
+    return is_hinted(request, received);
+  };
+  CHECK(hinted(*deciding.request, "parent; hit") == trusted);
+  CHECK_FALSE(hinted(*deciding.request, "parent; hit, x; fwd=miss"));
+  CHECK_FALSE(hinted(*deciding.request, "parent; hit; ="));
+  // The client's own field says nothing.
+  const auto forging =
+      deciding.world.request("GET /a HTTP/1.1\r\nHost: h\r\nCache-Status: parent; hit\r\n\r\n");
+  CHECK_FALSE(hinted(*forging, "parent; fwd=miss"));
+
+  const StoringPlan plan{
+      .admission = Admission::kAsk, .can_store = true, .hinted = trusted, .size_bytes = 10};
+  CHECK((deciding.admit(plan) == (trusted ? Use::kStore : Use::kMayStore)));
+  CHECK(deciding.response.outcome == (trusted ? Outcome::kParentHint : Outcome::kFirstRequest));
+}
+
 TEST_CASE("what is refused for its size alone is told from what is not", "[origin][admission]") {
   Deciding deciding;
   const auto refused = [&](std::uint64_t bytes) {

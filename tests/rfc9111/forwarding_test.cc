@@ -90,6 +90,44 @@ TEST_CASE("Cache-Status is written as RFC 9211 has it", "[rfc9211][2]") {
   CHECK(written({}) == "encore");
 }
 
+TEST_CASE("the last member of Cache-Status is the sender's", "[rfc9211][2]") {
+  const auto tells = [](const std::string& lines) {
+    const FieldText text(lines);
+    const auto last = last_cache_status(text.fields());
+    return last && tells_of_earlier_request(*last);
+  };
+  for (const char* yes :
+       {"Cache-Status: encore; hit; ttl=59", "Cache-Status: a; fwd=miss, \"b c\"; hit=?1",
+        "Cache-Status: a; fwd=miss\nX: y\nCache-Status: b; hit",
+        "Cache-Status: encore; fwd=uri-miss; stored; detail=second-request",
+        "Cache-Status: encore; fwd=uri-miss; stored; detail=\"parent-hint\"",
+        "Cache-Status: encore; fwd=uri-miss; collapsed",
+        "Cache-Status: encore; fwd=stale; fwd-status=304; detail=revalidated",
+        "Cache-Status: b; fwd=miss; hit=?0; hit"}) {
+    CAPTURE(yes);
+    CHECK(tells(yes));
+  }
+  for (const char* no :
+       {"X: y", "Cache-Status:", "Cache-Status: encore", "Cache-Status: a; hit, b; fwd=miss",
+        "Cache-Status: a; hit\nCache-Status: b; fwd=uri-miss; stored; detail=first-request",
+        "Cache-Status: b; fwd=uri-miss; stored; detail=probation",
+        "Cache-Status: b; fwd=uri-miss; stored; detail=admitted", "Cache-Status: b; hit=?0",
+        "Cache-Status: b; hit=hit", "Cache-Status: b; hit=1", "Cache-Status: b; hit; hit=?0",
+        "Cache-Status: b; key=\"; hit\"", "Cache-Status: b; fwd=stale2", "Cache-Status: (a b; hit)",
+        "Cache-Status: hit",
+        // Malformed lines spoil all of them.
+        "Cache-Status: b; hit,", "Cache-Status: b; hit; detail=\"x",
+        "Cache-Status: b; Hit\nCache-Status: c; hit",
+        "Cache-Status: b; hit\nCache-Status: ==", "Cache-Status: b; hit; x=\xff"}) {
+    CAPTURE(no);
+    CHECK_FALSE(tells(no));
+  }
+  std::string many = "Cache-Status: b; hit";
+  for (std::size_t i = 1; i < kParametersMax; ++i) many += ";p" + std::to_string(i);
+  CHECK(tells(many));
+  CHECK_FALSE(tells(many + ";one-more"));
+}
+
 TEST_CASE("Via names the version received, and shows a circle", "[rfc9110][7.6.3]") {
   CHECK(via_member(Version::kHttp10, "encore-1a") == "1.0 encore-1a");
   CHECK(via_member(Version::kHttp11, "encore-1a") == "1.1 encore-1a");
