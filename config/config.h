@@ -105,6 +105,7 @@ struct Origin {
   std::string path = "/";  // prefix, starts with "/"
   std::vector<ServerText> servers = {"http://127.0.0.1:8000"};
   Balance balance = Balance::kRoundRobin;
+  double hot_share = 0.05;  // 0: no key is hot
   AdmissionHint admission_hint = AdmissionHint::kOff;
   Nanoseconds slow_start = Nanoseconds(0);   // 0: none
   std::string health_path;                   // empty: no checks

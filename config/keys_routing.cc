@@ -42,6 +42,13 @@ constexpr std::array kOriginKeys = {
              "requests passes new ones on. With `client`, one that fails moves its own clients "
              "only.",
          .choices = kBalances}),
+    bound<&Origin::hot_share>(
+        {.name = "hot_share",
+         .kind = Kind::kReal,
+         .doc = "`hash`: a URL with this share of the requests for these servers, of the last 1000 "
+                "to 2000, goes to all of them as with `least-requests`. 0: none does.",
+         .range = {.min = 0.02, .max = 1},
+         .zero_is_off = true}),
     bound<&Origin::admission_hint>(
         {.name = "admission_hint",
          .kind = Kind::kChoice,

@@ -30,6 +30,11 @@ void HeavyHitters::merge(const HeavyHitters& other) {
   for (const Item& item : other.items_) add(item.name, item.weight, item.error);
 }
 
+std::uint64_t HeavyHitters::weight_at_least(std::string_view name) const {
+  const auto known = std::ranges::find(items_, name.substr(0, kNameBytesMax), &Item::name);
+  return known == items_.end() ? 0 : known->weight - known->error;
+}
+
 std::vector<HeavyHitters::Item> HeavyHitters::top(std::size_t count) const {
   std::vector<Item> sorted = items_;
   std::ranges::stable_sort(sorted, std::ranges::greater(), &Item::weight);

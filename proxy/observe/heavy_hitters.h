@@ -25,6 +25,8 @@ class HeavyHitters {
   };
 
   void add(std::string_view name, std::uint64_t weight);
+  // The weight that is the name's in any case; 0 for one that is not among them.
+  std::uint64_t weight_at_least(std::string_view name) const;
   // In no order.
   std::span<const Item> items() const { return items_; }
   // Takes in what another has: sums of what both know; the sketch keeps its bound.

@@ -135,6 +135,8 @@ struct ResponseSizes {
     "Requests failed because all connections of their server were in use.")                        \
   X(origin_share_refusals, "origin_share_refusals_total",                                          \
     "Requests failed because their client used its part of the server's connections.")             \
+  X(origin_hot_requests, "origin_hot_requests_total",                                              \
+    "Requests sent to any server because their URL is hot (`hot_share`).")                         \
   X(origins_set_aside, "origins_set_aside_total", "Servers ejected after failures.")               \
   X(health_checks, "health_checks_total", "Health checks of servers.")                             \
   X(health_failures, "health_check_failures_total", "Failed health checks.")                       \

@@ -91,6 +91,12 @@ OriginLink::~OriginLink() { release(Fate::kDrop); }
 
 void OriginLink::choose_destination() {
   if (request_.route != nullptr) {
+    const ServerGroup& group = request_.route->group();
+    if (group.is_hashed()) {
+      place_ = group.is_by_client() ? place_of_client(request_.client) : place_on_ring(request_);
+      is_hot_ = group.count_hot(place_);
+      if (is_hot_) services_.stats.origin_hot_requests.add();
+    }
     ServerLease next = next_server(LastResort::kYes);
     ENCORE_CHECK(static_cast<bool>(next), "a group that nothing was tried of has a server left");
     choose_server(std::move(next));
@@ -111,22 +117,6 @@ void OriginLink::choose_destination() {
   if (parent_of(request_) != nullptr && !tls) {
     forward_pool_key_ = "parent+" + request_.runtime->config.forward.parent.text();
   }
-}
-
-ServerLease OriginLink::next_server(LastResort last_resort) const {
-  const ServerGroup& group = request_.route->group();
-  const bool can_go_on =
-      http::is_idempotent(request_.head.method) && request_.framing.kind == http::BodyKind::kNone;
-  ServerGroup::Choice choice = {.tried = tried_,
-                                .trier = can_go_on ? ServerHealth::ProbeFailover::kCanGoOn
-                                                   : ServerHealth::ProbeFailover::kCannot,
-                                .last_resort = last_resort == LastResort::kYes};
-  if (group.is_by_client()) {
-    choice.hash = place_of_client(request_.client);
-  } else if (group.is_hashed()) {
-    choice.hash = place_on_ring(request_);
-  }
-  return group.next(services_.loop.now(), choice);
 }
 
 void OriginLink::choose_server(ServerLease lease) {

@@ -195,6 +195,8 @@ class OriginLink final : private OriginQueues::Waiter::Owner {
 
   const OriginServer* server_ = nullptr;  // belongs to the request's runtime
   ServerLease lease_;                     // held as long as the request may be with that server
+  std::uint64_t place_ = 0;               // ServerGroup::Choice::hash
+  bool is_hot_ = false;                   // ServerGroup::Choice::is_hot
   std::string forward_host_;              // set if there is no server
   std::string forward_pool_key_;
   std::uint16_t port_ = 0;

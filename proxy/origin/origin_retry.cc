@@ -1,5 +1,5 @@
-// The next step of a link when an attempt has failed before an answer began (upstream.retries,
-// upstream.set_aside).
+// The server that a link asks, and its next step when an attempt has failed before an answer began
+// (upstream.retries, upstream.set_aside).
 
 #include <algorithm>
 
@@ -128,6 +128,19 @@ void OriginLink::note_answer() {
     return;
   }
   log::info("origin {}: responds again", server_->url);
+}
+
+ServerLease OriginLink::next_server(LastResort last_resort) const {
+  const ServerGroup& group = request_.route->group();
+  const bool can_go_on =
+      http::is_idempotent(request_.head.method) && request_.framing.kind == http::BodyKind::kNone;
+  return group.next(services_.loop.now(),
+                    {.tried = tried_,
+                     .hash = place_,
+                     .is_hot = is_hot_,
+                     .trier = can_go_on ? ServerHealth::ProbeFailover::kCanGoOn
+                                        : ServerHealth::ProbeFailover::kCannot,
+                     .last_resort = last_resort == LastResort::kYes});
 }
 
 // Another server of the origin, if there is one that was not tried. If the present one may be asked

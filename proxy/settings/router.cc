@@ -69,6 +69,7 @@ Route::Route(const config::Origin& origin, const config::Upstream& upstream, std
                       origin.host_header_value.empty()),
       trusts_hints_(origin.admission_hint == config::AdmissionHint::kTrusted),
       group_({.balance = origin.balance,
+              .hot_share = origin.hot_share,
               .slow_start = origin.slow_start,
               .ejection = {.after = upstream.eject_after,
                            .rest = upstream.set_aside,

@@ -27,6 +27,7 @@ void ServerGroup::begin(const ServerGroup* before, Checks checks) {
     names += server.pool_key + " ";
   }
   if (is_hashed()) ring_ = cache::HashRing(named);
+  begin_hot(before);
   const MutexLock lock(mutex_);
   turns_ = RoundRobin(servers_.size());
   // The choices are not secret, but differ between two groups.
@@ -49,6 +50,22 @@ void ServerGroup::begin(const ServerGroup* before, Checks checks) {
     if (checks == Checks::kForgotten) states_[i].health.set_down(false, {});
     suspect_[i]->store(!states_[i].health.is_clean(), std::memory_order_relaxed);
   }
+}
+
+// A reload forgets no hot key, unless the share is another.
+void ServerGroup::begin_hot(const ServerGroup* before) {
+  if (options_.balance != config::Balance::kHash || options_.hot_share <= 0) return;
+  const MutexLock lock(hot_mutex_);
+  hot_.emplace(options_.hot_share);
+  if (before == nullptr || before->options_.hot_share != options_.hot_share) return;
+  const MutexLock lock_before(before->hot_mutex_);
+  if (before->hot_) hot_ = before->hot_;
+}
+
+bool ServerGroup::count_hot(std::uint64_t hash) const {
+  if (options_.balance != config::Balance::kHash || servers_.size() == 1) return false;
+  const MutexLock lock(hot_mutex_);
+  return hot_ && hot_->count(hash);
 }
 
 void ServerGroup::count_others(const std::function<bool(const OriginServer&)>& has_series,
@@ -116,6 +133,7 @@ std::size_t ServerGroup::pick(std::span<const ServerCandidate> candidates,
     case config::Balance::kLeastRequests:
       return pick_least_requests(candidates, random());
     case config::Balance::kHash:
+      if (choice.is_hot) return pick_least_requests(candidates, random());
       return ring_.pick(choice.hash, candidates, cache::HashRing::Load::kBounded);
     case config::Balance::kClient:
       // A client's session is on one server, however busy.

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "proxy/net/tls.h"
 #include "proxy/observe/server_counters.h"
 #include "proxy/settings/balance.h"
+#include "proxy/settings/hot_keys.h"
 #include "proxy/settings/server_health.h"
 
 namespace encore::server {
@@ -73,6 +75,7 @@ class ServerGroup {
  public:
   struct Options {
     config::Balance balance = config::Balance::kRoundRobin;
+    double hot_share = 0;  // if balanced by hash; 0: no key is hot
     Nanoseconds slow_start{};
     EjectionPolicy ejection;
     std::size_t workers = 1;  // that count
@@ -97,9 +100,14 @@ class ServerGroup {
   bool is_hashed() const { return options_.balance == config::Balance::kHash || is_by_client(); }
   bool is_by_client() const { return options_.balance == config::Balance::kClient; }
 
+  // Counts a request for a key; call it once for each. True if the key is hot (Options::hot_share):
+  // its requests go to all servers, for they are too many for one.
+  bool count_hot(std::uint64_t hash) const;
+
   struct Choice {
     std::span<const OriginServer* const> tried = {};  // not these
     std::uint64_t hash = 0;  // if is_hashed(): of the key, or of the client if is_by_client()
+    bool is_hot = false;     // as count_hot() said
     ServerHealth::ProbeFailover trier = ServerHealth::ProbeFailover::kCanGoOn;
     bool last_resort = true;  // if no other is left, one that is set aside, too
   };
@@ -143,6 +151,7 @@ class ServerGroup {
   // The servers that a search considers.
   enum class Rank : std::uint8_t { kFirst, kBackup };
 
+  void begin_hot(const ServerGroup* before);
   std::size_t index_of(const OriginServer& server) const;
   ServerLease lease(std::size_t index) const ENCORE_REQUIRES(mutex_);
   bool is_tried(std::size_t index, std::span<const OriginServer* const> tried) const;
@@ -165,6 +174,9 @@ class ServerGroup {
   mutable std::vector<State> states_ ENCORE_GUARDED_BY(mutex_);
   mutable RoundRobin turns_ ENCORE_GUARDED_BY(mutex_);
   mutable std::uint64_t random_ ENCORE_GUARDED_BY(mutex_) = 0;
+  // Apart: its scan takes longer than a choice.
+  mutable Mutex hot_mutex_;
+  mutable std::optional<HotKeys> hot_ ENCORE_GUARDED_BY(hot_mutex_);
 };
 
 }  // namespace encore::server

@@ -1,5 +1,7 @@
 #include "proxy/settings/server_group.h"
 
+#include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -249,6 +251,69 @@ TEST_CASE("a key keeps to its server, and goes on from one that is out", "[serve
   const int other = next_port(group, at(1), choice);
   CHECK(other != own);
   CHECK(next_port(group, at(1), choice) == other);
+}
+
+// Servers that answered `count` requests for a key, by port.
+std::set<int> ports_of(const ServerGroup& group, std::uint64_t key, int count) {
+  std::set<int> ports;
+  for (int i = 0; i < count; ++i) {
+    ports.insert(next_port(group, at(1), {.hash = key, .is_hot = group.count_hot(key)}));
+  }
+  return ports;
+}
+
+TEST_CASE("a hot key goes to every server, and the others keep their places", "[server][group]") {
+  ServerGroup::Options hash = options();
+  hash.balance = config::Balance::kHash;
+  hash.hot_share = 0.1;
+  ServerGroup group(hash);
+  fill(group, 4);
+  constexpr std::uint64_t kHot = 0x123456789abcdef0U;
+  // The places of others, far apart on the ring.
+  const auto key = [](std::uint64_t i) { return i * 0x9e3779b97f4a7c15U; };
+  std::map<std::uint64_t, int> homes;
+  for (std::uint64_t i = 1; i <= 40; ++i) homes[i] = next_port(group, at(1), {.hash = key(i)});
+  std::set<int> hot;
+  for (int round = 0; round < 10; ++round) {
+    for (const auto& [i, home] : homes) {
+      const std::set<int> own = ports_of(group, key(i), 1);
+      CHECK(own == std::set<int>{home});
+      hot.merge(ports_of(group, kHot, 1));
+    }
+  }
+  CHECK(hot == std::set<int>{1, 2, 3, 4});
+  // A reload with the same share knows it still, and one with another begins anew.
+  ServerGroup after(hash);
+  fill(after, 4);
+  after.begin(&group, ServerGroup::Checks::kKept);
+  CHECK(after.count_hot(kHot));
+  hash.hot_share = 0.2;
+  ServerGroup changed(hash);
+  fill(changed, 4);
+  changed.begin(&group, ServerGroup::Checks::kKept);
+  CHECK_FALSE(changed.count_hot(kHot));
+}
+
+TEST_CASE("no key is hot for one server, without a share, or by client", "[server][group]") {
+  struct Row {
+    config::Balance balance;
+    double share;
+    std::uint16_t servers;
+    bool hot;
+  };
+  const Row row = GENERATE(values<Row>({{config::Balance::kHash, 0.1, 2, true},
+                                        {config::Balance::kHash, 0.1, 1, false},
+                                        {config::Balance::kHash, 0, 2, false},
+                                        {config::Balance::kClient, 0.1, 2, false},
+                                        {config::Balance::kRoundRobin, 0.1, 2, false}}));
+  ServerGroup::Options set = options();
+  set.balance = row.balance;
+  set.hot_share = row.share;
+  ServerGroup group(set);
+  fill(group, row.servers);
+  bool hot = false;
+  for (int i = 0; i < 100; ++i) hot = group.count_hot(7);
+  CHECK(hot == row.hot);
 }
 
 TEST_CASE("a client keeps to its server, however busy", "[server][group]") {
