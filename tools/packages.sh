@@ -11,6 +11,7 @@ test_packages=(
   squid haproxy gpg gpg-agent golang-go prometheus gnutls-bin libnss3-tools nghttp2-client
   nghttp2-server python3-grpcio mandoc shellcheck systemd valgrind zsh
   fish cargo redis-server docker-registry skopeo slapd pebble lego dehydrated python3-distributed python3-jsonschema
+  python3-yaml
 )
 # For the Python module of the laboratory; its plots and its notebook only with ./dev test --all.
 test_packages+=(pybind11-dev python3-dev python3-numpy)

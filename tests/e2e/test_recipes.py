@@ -1,6 +1,6 @@
 """recipes/: all of them can be started with and are short; a web application with sessions, and a
 static site. Those for packages are in test_recipes_apt and so on, those with other programs around
-them in test_recipes_fleet."""
+them in test_recipes_around and test_fleet_recipes."""
 
 import subprocess
 import unittest
