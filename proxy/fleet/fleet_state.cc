@@ -239,7 +239,7 @@ server::FleetReport FleetState::report(std::string_view self, Nanoseconds late) 
   out.connected = out.fault.empty();
   out.is_late = since >= kUsualLag || (!out.connected && since >= std::chrono::seconds(1));
   out.lag_seconds = out.is_late ? std::chrono::duration<double>(since).count() : 0;
-  out.fails_ready = late.count() != 0 && since >= std::max(late, Nanoseconds(kUsualLag) / 5);
+  out.fails_ready = out.is_late && late.count() != 0 && since >= late;
   out.pending = publications_.size();
   out.nodes = nodes_.report(self, engine_ms_locked());
   return out;

@@ -1,5 +1,7 @@
 """The engine fails in many ways: the nodes go on, and purges arrive later."""
 
+import concurrent.futures
+import http.client
 import pathlib
 import unittest
 
@@ -142,6 +144,35 @@ class Faults(FleetCase):
         eventually(lambda: self.body(n1, "/a") == "/a 1", "the purge arrives")
         self.assertEqual(["x", "a"], self.tags_in_stream())
         eventually(lambda: not pathlib.Path(state, "fleet-waiting").exists(), "none waits any more")
+
+    def test_a_queue_that_is_full_becomes_one_purge_of_everything(self):
+        self.start_all()
+        n0, n1, _ = self.nodes.values()
+        self.fill("/a")
+        self.engine.freeze()
+        self.edit("/a")
+        # 64 MiB may wait.
+        body = b"prefix=" + self.origin.url("/big/").encode() + b"x" * 900_000
+
+        def purge(_):
+            connection = http.client.HTTPConnection("127.0.0.1", n0.admin_port, timeout=60)
+            connection.request("POST", "/purge", body=body)
+            response = connection.getresponse()
+            status, text = response.status, response.read().decode()
+            connection.close()
+            return status, text
+
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            results = list(pool.map(purge, range(100)))
+        refused = [text for status, text in results if status == 503]
+        self.assertEqual({200, 503}, {status for status, _ in results})
+        self.assertIn("the other nodes purge everything", refused[0])
+        self.assertLess(self.metric(n0, "purges_pending"), 100)
+        self.assertGreaterEqual(self.metric(n0, "queue_overflows_total"), 1)
+        self.assertEqual("/a 0", self.body(n1, "/a"))
+        self.engine.thaw()
+        self.check_current(n0)
+        eventually(lambda: self.body(n1, "/a") == "/a 1", "all are purged")
 
     def test_readyz_fails_after_fleet_late(self):
         n0 = self.node("n0", fleet={"late": "1s"})
