@@ -329,7 +329,7 @@ TEST_CASE("What a start finds is known by its segments' order, and hidden until 
   CHECK(statistics.parts == 1);
   CHECK(statistics.disks[0].objects == 1);
   CHECK(statistics.disks[1].objects == 0);
-  // What had no room leaves first, and all before it.
+  // Records without room leave first, and all before them.
   CHECK_FALSE(tier.reclaim_shard(0, 1'000'000));
   tier.found_without_room(place(3, 24));
   tier.found_without_room(place(2, 24));

@@ -47,7 +47,7 @@ TEST_CASE("the id of a request goes to nobody else with its response", "[origin]
 }
 
 TEST_CASE("an object is kept for the longest of what it may still be used for", "[origin][entry]") {
-  // Of each time limit: none, or one that no other is equal to.
+  // Each time limit is none, or one that no other is equal to.
   for (unsigned settings = 0; settings < 8; ++settings) {
     const seconds keep_stale((settings & 1U) != 0 ? 40 : 0);
     const bool serves_stale = (settings & 2U) != 0;
@@ -82,7 +82,7 @@ TEST_CASE("an object is kept for the longest of what it may still be used for", 
   }
 }
 
-// What complete_meta() adds, as the configuration's pages say it.
+// The windows after complete_meta(), as the configuration's pages say it.
 struct Windows {
   std::uint32_t swr = 0;
   std::uint32_t sie = 0;
@@ -178,7 +178,7 @@ TEST_CASE("freshness is guessed without a Cookie, or where the operator allows i
   }
 }
 
-// A response under way, in a world whose rules a reload may change.
+// A response in progress, in a world whose rules a reload may change.
 struct Reloading {
   static config::Rule rule(std::vector<std::string> ignored) {
     config::Rule rule;

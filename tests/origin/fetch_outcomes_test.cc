@@ -131,7 +131,7 @@ void check(const Scenario& of) {
   CHECK(world.failures(ServerFailure::kBroken) ==
         (of.ending == Ending::kCutInBody && !of.is_whole() ? 1 : 0));
   CHECK(world.failures() == (of.is_whole() ? 0 : 1));
-  // What others learn of it: whether a stored response may be refreshed now, and whether to wait.
+  // Others learn whether a stored response may be refreshed now, and whether to wait.
   const bool has_failed = !of.is_whole() || of.status >= 500;
   CHECK(world.inflight.refresh_backoff().may_begin(request->hash, world.loop->now()) ==
         !(of.background && has_failed));
@@ -142,7 +142,7 @@ void check(const Scenario& of) {
     if (of.is_storable() && of.control == "no-cache") expected = Unshared::kValidated;
   }
   CHECK(unshared == expected);
-  // A request that comes now finds what is stored, and no transfer.
+  // A request that comes now finds a cached object, and no transfer.
   FetchReader late(FetchReader::Join{}, world, request);
   CHECK(late.is_done());
 }

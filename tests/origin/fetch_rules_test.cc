@@ -9,7 +9,7 @@
 namespace encore::server {
 namespace {
 
-// Of "hello".
+// The digest of "hello".
 const std::string kHelloDigest = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 const std::string kHelloPath = "/sha256:" + kHelloDigest;
 
@@ -162,7 +162,7 @@ TEST_CASE("a rule for a type of content holds for responses of it, which count f
   REQUIRE(rule != nullptr);
   CHECK(rule->counts(world.stats.number).responses.get() == (holds ? 1 : 0));
   CHECK(ruled.reader->response->content_type == type);
-  // A 304 is of the type of what is stored.
+  // A 304 is of the type of the stored response.
   FetchPlan plan;
   plan.whole = true;
   plan.stored = stored;

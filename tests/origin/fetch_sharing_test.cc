@@ -106,7 +106,7 @@ TEST_CASE("a response is stored for who comes behind its head, as long as all of
   CHECK(first.body == "0123456789");
   if (is_kept) CHECK(second.body == "0123456789");
   CHECK(static_cast<bool>(world.stored(*request)) == (wants && is_kept));
-  // The first one was told that it is not stored.
+  // The first response said that it is not stored.
   ++world.told.left;
 }
 

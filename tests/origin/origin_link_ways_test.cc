@@ -408,7 +408,7 @@ TEST_CASE("a line that is full, or waits too long, is left for another server", 
   CHECK_FALSE(busy.of_the_client);
   CHECK(world.stats.origin_busy.get() == 1);
   CHECK(world.failures(ServerFailure::kBusy) == 1);
-  // What is not in use gives way: its server's connection is kept, and idle.
+  // An idle connection of its server gives way.
   holder.link.release(OriginLink::Fate::kKeep);
   CHECK(world.pool.size() == 1);
   Linked fourth(world);

@@ -113,7 +113,7 @@ class Origin {
   // Over all connections.
   std::uint64_t received_bytes = 0;
   std::uint64_t sent_bytes = 0;
-  // Requests to it may have come to a connection that it closed.
+  // Bytes for it may be lost in a connection that it closed.
   bool loses_bytes = false;
 
  private:
@@ -265,7 +265,7 @@ class World final : public FetchKeeper,
   std::shared_ptr<const RequestContext> request(const std::string& text) {
     return make_request(text, Way::kReverse);
   }
-  // Of a client of a forward proxy, whose target names the origin. Its servers have no counters.
+  // A request to a forward proxy: its target names the origin, which has no counters.
   std::shared_ptr<const RequestContext> forward_request(const std::string& text) {
     is_forward_ = true;
     return make_request(text, Way::kForward);
@@ -366,8 +366,8 @@ class World final : public FetchKeeper,
     CHECK(lines.waiting() == 0);
     CHECK(kernel->statistics().reserved_bytes == 0);
     CHECK(store->stats().in_flight_bytes == 0);
-    CHECK(store->stats().objects == kernel->statistics().objects);
     if (told.transfers.empty()) return;
+    CHECK(store->stats().objects == kernel->statistics().objects);
     for (const auto& transfer : told.transfers) CHECK(transfer.expired());
     CHECK(told.connected <= stats.origin_connects.get());
     CHECK(told.reused <= stats.origin_reuses.get());
@@ -491,7 +491,7 @@ class FetchReader final : public TransferReader {
   std::shared_ptr<const SharedResponse> response;
 
  private:
-  // Notes for the accounts what it was told.
+  // Notes its result for the accounts.
   void note() {
     const TransferPhase phase = transfer_->phase();
     if (phase == TransferPhase::kWaiting || (response != nullptr && !whole)) ++world_.told.left;

@@ -16,7 +16,7 @@ namespace {
 struct Line {
   const char* name;
   const char* value;
-  bool is_dropped = false;   // of one hop, or written anew
+  bool is_dropped = false;   // hop by hop, or written anew
   bool is_private = false;   // for the one who asked alone
   bool is_withheld = false;  // likewise, where it is withheld
 };

@@ -15,7 +15,7 @@
 namespace encore::server {
 namespace {
 
-// Counts its calls, and leaves when it is told to.
+// Counts its calls; the first of them may make another reader leave.
 struct Called final : public TransferReader {
   Called(TransferHome& home, Transfer& of) : TransferReader(home), transfer(of) {}
   ~Called() override { transfer.leave(*this); }
@@ -93,7 +93,7 @@ TEST_CASE("a join comes to what the state of its transfer says", "[transfer]") {
                 if (variant != Variant::kNone) {
                   response->names = "x-lang";
                   response->variant_key = key;
-                  // What was expected counts no more.
+                  // The expected variant counts no more.
                   transfer->expect({.names = "x-lang", .key = "nobody's"});
                 }
                 transfer->publish_response(response, body, joinable);
