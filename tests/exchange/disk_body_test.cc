@@ -6,6 +6,7 @@
 #include <array>
 #include <fstream>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -161,6 +162,28 @@ TEST_CASE("the first piece is small, for a reader that waits, and the others are
   reading.read();
   for (int turn = 0; turn < 100 && reading.calls == 1; ++turn) on.run();
   CHECK(reading.body->size() == DiskBody::kFirstPieceBytes + DiskBody::kPieceBytes);
+}
+
+TEST_CASE("a range takes the memory of its blocks, and no more", "[exchange][disk]") {
+  std::mt19937_64 random(7);
+  LargeOnDisk on;
+  const std::string text = random_bytes(random, 2 * cache::kPartBytes);
+  const LargeBody large = on.put_body(text);
+  for (const std::uint64_t begin : {std::uint64_t{0}, 3 * disk::kBlockBytes + 17}) {
+    for (const std::uint64_t blocks : {1U, 2U, 3U}) {
+      const std::uint64_t end = begin + (blocks - 1) * disk::kBlockBytes + 1;
+      CAPTURE(begin, end);
+      const auto body =
+          DiskBody::make_body(*on.store, {.key = kKey, .body = large, .begin = begin, .end = end});
+      REQUIRE(body.has_value());
+      const std::uint64_t before = on.store->stats().live_bytes;
+      for (std::uint64_t i = 0; i < blocks; ++i) {
+        const std::string block(disk::kBlockBytes, 'b');
+        REQUIRE((*body)->append(std::as_bytes(std::span(block))) == block.size());
+      }
+      CHECK(on.store->stats().live_bytes - before <= (blocks + 1) * disk::kBlockBytes);
+    }
+  }
 }
 
 TEST_CASE("a body ends early where a part has gone, or is damaged", "[exchange][disk]") {

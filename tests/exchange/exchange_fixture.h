@@ -98,6 +98,19 @@ struct ExchangeFixture {
                  .rechecks = rechecks},
         exchange(std::make_unique<Exchange>(services, stream, some_request(text, runtime), found)) {
   }
+  // However it ends, it is recorded once, and leaves all that it has asked for.
+  ~ExchangeFixture() {
+    std::uint64_t records = 0;
+    for (const Counter& each : stats.requests) records += each.get();
+    CHECK(records <= 1);
+    CHECK((records == 1 || !stream.ended));
+    CHECK((records == 0 || !stream.switched));
+    if (stream.ended) CHECK(stats.bytes_to_clients.get() == stream.sent_bytes());
+    exchange.reset();
+    for (const auto& transfer : origins.transfers) CHECK_FALSE(transfer->has_readers());
+  }
+  ExchangeFixture(const ExchangeFixture&) = delete;
+  ExchangeFixture& operator=(const ExchangeFixture&) = delete;
   std::uint64_t ended_as(Outcome outcome) const {
     return stats.requests[static_cast<std::size_t>(outcome)].get();
   }

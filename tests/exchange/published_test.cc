@@ -1,12 +1,17 @@
 // The resources that the proxy itself publishes: for which clients, and as which response.
 #include "proxy/exchange/published.h"
 
+#include <sys/stat.h>
+
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "filter/published/form.h"
+#include "proxy/ca/making.h"
 #include "tests/catch.h"
 #include "tests/exchange/some_request.h"
+#include "tests/temporary_directory.h"
 
 namespace encore::server {
 namespace {
@@ -42,12 +47,12 @@ struct Published {
                                           " HTTP/1.1\nHost: encore.example\n" + std::string(fields),
                                       runtime);
     REQUIRE(is_published(*request));
-    return published_answer(is_there ? &resources : nullptr, *request, kStart,
+    return published_answer(is_there ? &*resources : nullptr, *request, kStart,
                             "Sun, 06 Nov 1994 08:49:40 GMT", status);
   }
 
   ChangedKeys changed = few_keys();
-  publish::Resources resources{{.changed = &changed}};
+  std::optional<publish::Resources> resources{publish::Resources::Sources{.changed = &changed}};
   std::shared_ptr<const Runtime> runtime;
   http::CacheStatus status{};
 };
@@ -107,6 +112,63 @@ TEST_CASE("what may not be had, or is not there, is refused and not stored",
   const SyntheticResponse missing = nothing.ask(path, "GET", "", false);
   CHECK(missing.status == 404);
   CHECK(field(missing, "Cache-Control") == "no-store");
+}
+
+TEST_CASE("what is published is chosen by its path, for whom it is", "[exchange][published]") {
+  const TemporaryDirectory place;
+  const auto authority =
+      ca::make_authority({.name = "test", .hosts = {}, .any_host = true, .now = wall_now()});
+  REQUIRE(authority.has_value());
+  write_text(place / "ca.crt", authority->certificate);
+  write_text(place / "ca.key", authority->key);
+  REQUIRE(::chmod((place / "ca.key").c_str(), 0600) == 0);
+  const bool has_authority = GENERATE(true, false);
+  const bool has_digest = GENERATE(true, false);
+  const bool is_allowed = GENERATE(true, false);
+  const bool is_there = GENERATE(true, false);
+  CAPTURE(has_authority, has_digest, is_allowed, is_there);
+  Published it([&](config::Config& config) {
+    if (!is_allowed) config.filters.allow_clients = {"192.0.2.0/24"};
+    if (has_authority) {
+      config.intercept.ca_certificate = place / "ca.crt";
+      config.intercept.ca_key = place / "ca.key";
+      config.intercept.hosts = {"*"};
+    }
+    if (has_digest) config.filters.publish = {"changed", "resident"};
+    config.filters.squid_digest = has_digest;
+  });
+  auto parameters = filter::FilterParameters{};
+  parameters.layout = filter::Layout::kClassic;
+  parameters.bits = 9'600;
+  parameters.hashes = 7;
+  parameters.capacity = 1000;
+  const auto resident = publish::ResidentKeys::create(parameters);
+  REQUIRE(resident);
+  it.resources.emplace(
+      publish::Resources::Sources{.changed = &it.changed, .resident = resident->get()});
+  const auto ask = [&](const std::string& path) {
+    return it.ask("http://encore.example" + path, "GET", "", is_there);
+  };
+  const int status = !is_allowed ? 403 : is_there ? 200 : 404;
+  it.changed.note("http://h/a", kStart);
+  const SyntheticResponse changed =
+      ask("/filters/changed/" + publish::to_path(publish::Hour{490'000}));
+  CHECK(changed.status == status);
+  if (has_digest) {
+    const SyntheticResponse digest = ask(std::string(kSquidDigestPath));
+    CHECK(digest.status == status);
+    if (status == 200) {
+      CHECK(field(digest, "Content-Type") != field(changed, "Content-Type"));
+      CHECK(digest.body == ask("/filters/resident.digest").body);
+    }
+  }
+  if (has_authority) {
+    const SyntheticResponse certificate = ask("/ca.crt");
+    CHECK(certificate.status == 200);
+    CHECK(certificate.body == authority->certificate);
+    CHECK(field(certificate, "Content-Type") == "application/x-x509-ca-cert");
+    CHECK(field(certificate, "Cache-Control") == "no-store");
+  }
 }
 
 }  // namespace encore::server

@@ -231,6 +231,8 @@ TEST_CASE("a line of the log is the request and what it came to", "[exchange][lo
   CHECK(second["status"] == 400);
   CHECK(second["outcome"] == "bad-request");
   CHECK(second["url"] == "");
+  // When it began, as the clock had it: ten seconds earlier.
+  CHECK(first["time"].get<std::string>() < second["time"].get<std::string>());
   CHECK_FALSE(std::getline(lines, line));
 }
 

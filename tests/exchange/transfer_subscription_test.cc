@@ -200,5 +200,52 @@ TEST_CASE("after three transfers of others a request joins no more", "[exchange]
   }
 }
 
+TEST_CASE("where a response was for one client alone, others wait for no head of another's",
+          "[exchange][sharing]") {
+  Joined two;
+  const filter::Hash128 hash = two.first->request->hash;
+  const MonotonicTime until = kStarts + seconds(9);
+  two.all.inflight->remember_unshared(hash, 77, Inflight::Unshared::kUncacheable, until);
+  Asking alike(two.all, "", two.runtime);
+  CHECK(alike.join() == JoinOutcome::kBeforeHead);
+  Asking other(two.all, "Authorization: Basic YTpi\n", two.runtime);
+  CHECK(other.join() == JoinOutcome::kNo);
+  CHECK(other.join(nullptr, until) == JoinOutcome::kBeforeHead);
+  alike.subscription.leave();
+  other.subscription.leave();
+}
+
+TEST_CASE("who asks for what is new does not take another's answer", "[exchange][sharing]") {
+  Joined two;
+  const bool is_new = GENERATE(true, false);
+  Asking third(two.all, is_new ? "Cache-Control: no-cache\n" : "", two.runtime);
+  CHECK((third.join() == JoinOutcome::kBeforeHead) == !is_new);
+  third.subscription.leave();
+}
+
+TEST_CASE("a place in a transfer says how it came about, and is lost with it",
+          "[exchange][sharing]") {
+  Joined two;
+  auto response = std::make_shared<SharedResponse>();
+  response->shareable = true;
+  const auto transfer = two.first->subscription.transfer();
+  transfer->publish_response(response, {}, Joinable::kToRead);
+  Asking late(two.all, "", two.runtime);
+  REQUIRE(late.join() == JoinOutcome::kBehindHead);
+  CHECK(late.subscription.has_joined());
+  CHECK(late.subscription.has_joined_late());
+  CHECK_FALSE(late.subscription.waits_for_store());
+  CHECK_FALSE(late.subscription.is_asker());
+  CHECK_FALSE(two.second->subscription.has_joined_late());
+  CHECK_FALSE(two.first->subscription.has_joined_late());
+  late.subscription.leave();
+  CHECK(late.subscription.transfer() == nullptr);
+  two.second->subscription.leave();
+  CHECK(transfer->has_readers());
+  two.all.inflight->remove(*transfer);
+  two.first->subscription.leave();
+  CHECK_FALSE(transfer->has_readers());
+}
+
 }  // namespace
 }  // namespace encore::server
