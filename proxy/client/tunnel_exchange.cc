@@ -102,6 +102,7 @@ void TunnelExchange::open() {
   (is_switched() ? services_.stats.upgrades : services_.stats.tunnels).add();
   open_count().add();
   origin_bytes_ = origin_->bytes_written();
+  client_bytes_ = carrier_.stream().bytes_written();
   tunnel_ = std::make_unique<net::Tunnel>(
       carrier_.stream(), *origin_, [this](net::TunnelOutcome outcome) { on_ended(outcome); });
 }
@@ -171,6 +172,16 @@ void TunnelExchange::record(Outcome outcome, int status, std::uint64_t bytes,
   record_request(*request_, entry);
   entry.detail = detail;
   services_.log.record(entry);
+  if (tunnel_ != nullptr) count_passed();
+}
+
+// The record counts the bytes to the client.
+void TunnelExchange::count_passed() {
+  const std::uint64_t to_origin = origin_->bytes_written() - origin_bytes_;
+  services_.stats.bytes_from_clients.add(to_origin);
+  services_.stats.bytes_to_origins.add(to_origin);
+  services_.stats.bytes_from_origins.add(carrier_.stream().bytes_written() - client_bytes_);
+  if (request_->counts != nullptr) request_->counts->received_bytes.add(to_origin);
 }
 
 std::uint64_t TunnelExchange::moved_bytes() const {

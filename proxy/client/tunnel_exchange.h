@@ -53,6 +53,7 @@ class TunnelExchange {
   void on_ended(net::TunnelOutcome outcome);
   void refuse(const TunnelRefusal& refusal);
   void record(Outcome outcome, int status, std::uint64_t bytes, std::string_view detail = {});
+  void count_passed();
   std::uint64_t sent_bytes() const;
   bool is_switched() const { return place_ != nullptr; }
   Counter& open_count();
@@ -72,6 +73,7 @@ class TunnelExchange {
   std::unique_ptr<net::Tunnel> tunnel_;
   OriginVisit visit_;
   std::uint64_t origin_bytes_ = 0;   // written to the origin before the client's
+  std::uint64_t client_bytes_ = 0;   // written to the client before the origin's
   std::uint64_t refusal_bytes_ = 0;  // of the content of our own response
   Nanoseconds first_byte_{-1};
   enum class Answer : std::uint8_t { kDue, kGiven } answer_ = Answer::kDue;

@@ -77,8 +77,12 @@ TEST_CASE("each side of a tunnel ends by itself, and with both its record is mad
   CHECK_FALSE(t.world.origin.was_reset);
   CHECK(t.world.ended_as(Outcome::kTunnel) == 1);
   CHECK(t.world.records() == 1);
-  CHECK(t.world.world.stats.bytes_to_clients.get() == kTunnelEstablished.size() + 6);
-  CHECK(t.world.world.stats.tunnels_open.get() == 0);
+  const WorkerStats& stats = t.world.world.stats;
+  CHECK(stats.bytes_from_clients.get() == connect_to(t.world.origin.port()).size() + 4);
+  CHECK(stats.bytes_to_origins.get() == 4);
+  CHECK(stats.bytes_from_origins.get() == 6);
+  CHECK(stats.bytes_to_clients.get() == kTunnelEstablished.size() + 6);
+  CHECK(stats.tunnels_open.get() == 0);
 }
 
 TEST_CASE("what a client sends before its tunnel is there reaches the origin, and so does its end",
