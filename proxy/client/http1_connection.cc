@@ -314,13 +314,14 @@ void Http1Connection::on_hands_shaken() {
   if (closes_untold()) close(After::kClose);
 }
 
-void Http1Connection::on_splice(std::shared_ptr<const RequestContext> connect) {
+void Http1Connection::on_splice(std::shared_ptr<const RequestContext> connect,
+                                std::uint64_t answer_bytes) {
   if (is_closed()) return;
   end_unfinished_head();
   services_.retired.add(std::move(interceptor_));
   stream_.set_handler(this);
   tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(connect)));
-  tunnel_->start_answered();
+  tunnel_->start_answered(answer_bytes);
 }
 
 void Http1Connection::on_inside(InterceptedConnect inside) {

@@ -81,7 +81,8 @@ class Http1Connection final : public ClientConnection,
   // InterceptorOwner
   void on_unfinished(std::size_t bytes) override;
   void on_hands_shaken() override;
-  void on_splice(std::shared_ptr<const RequestContext> connect) override;
+  void on_splice(std::shared_ptr<const RequestContext> connect,
+                 std::uint64_t answer_bytes) override;
   void on_inside(InterceptedConnect inside) override;
   void on_intercept_end(After after) override;
 

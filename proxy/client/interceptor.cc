@@ -146,7 +146,7 @@ void Interceptor::splice() {
   go(Step::kOver);
   services_.stats.intercepts_spliced.add();
   record_ = Record::kMade;  // by the tunnel
-  owner_.on_splice(connect_);
+  owner_.on_splice(connect_, answer_.sent_bytes());
 }
 
 void Interceptor::on_ready(net::Stream&) {

@@ -31,8 +31,10 @@ class InterceptorOwner {
   virtual void on_unfinished(std::size_t bytes) = 0;
   // Its handshake has ended, and it may ask for something. The connection may be closed by that.
   virtual void on_hands_shaken() = 0;
-  // The client has its 200: what it sends is for the origin, and none of it was used.
-  virtual void on_splice(std::shared_ptr<const RequestContext> connect) = 0;
+  // The client has its 200, of so many bytes: what it sends is for the origin, and none of it was
+  // used.
+  virtual void on_splice(std::shared_ptr<const RequestContext> connect,
+                         std::uint64_t answer_bytes) = 0;
   // The client speaks TLS with us; its first bytes are kept by the stream.
   virtual void on_inside(InterceptedConnect inside) = 0;
   virtual void on_intercept_end(Http1Carrier::After after) = 0;

@@ -41,10 +41,10 @@ std::unique_ptr<TunnelOrigin> TunnelExchange::make_connector() {
       [this](TunnelOrigin::Connected connected) { on_connected(std::move(connected)); });
 }
 
-void TunnelExchange::start_answered() {
+void TunnelExchange::start_answered(std::uint64_t answer_bytes) {
   answer_ = Answer::kGiven;
   carrier_.stream().pause_reading();
-  replies_bytes_ = carrier_.stream().bytes_written();
+  replies_bytes_ = carrier_.stream().bytes_written() - answer_bytes;
   connector_ = make_connector();
   connector_->connect();
 }
@@ -142,7 +142,7 @@ void TunnelExchange::on_gone(const ClientGone& why) {
 void TunnelExchange::refuse(const TunnelRefusal& refusal) {
   if (answer_ == Answer::kGiven) {
     // The client knows that it is connected: it can only learn that this is over.
-    record(refusal.outcome, 200, 0);
+    record(refusal.outcome, 200, sent_bytes());
     carrier_.on_stream_end(After::kAbort);
     return;
   }

@@ -28,8 +28,8 @@ class TunnelExchange {
 
   // One of these, once.
   void start();
-  // The client has its answer; what it sent since is kept by its stream.
-  void start_answered();
+  // The client has its answer, of so many bytes; what it sent since is kept by its stream.
+  void start_answered(std::uint64_t answer_bytes);
   // `writer` may still have something to send before the 101.
   void start_switched(Http1Writer writer, SwitchedConnection switched);
   void check_timeouts(MonotonicTime now);
