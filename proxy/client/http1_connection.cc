@@ -237,7 +237,7 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
     services_.stats.proxy_headers_bad.add();
     return close(After::kClose);
   }
-  const bool is_gone = !replies_.flush();
+  bool is_gone = !replies_.flush();
   const Intake::Refused refused{.listener = listener_, .identity = identity_, .view = view};
   Intake::Reply reply = services_.intake.reply_to(refusal, refused);
   const bool stays = refusal.further == Refusal::Further::kMayStay && view != nullptr &&
@@ -252,12 +252,16 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
   if (!stays && !is_gone) phase_ = Phase::kLast;
   reply.record.sent_bytes = text.size();
   if (stays) reply.record.connection = ClientConnectionEnd::kKept;
-  if (services_.runtime->logs_response_fields) {
-    reply.record.response_fields = std::string_view(text).substr(0, fields_bytes);
+  std::string fields;
+  if (services_.runtime->logs_response_fields) fields = text.substr(0, fields_bytes);
+  reply.record.response_fields = fields;
+  if (!is_gone) {
+    const std::uint64_t before = stream_.bytes_written();
+    replies_.send(std::move(text));
+    is_gone = is_closed() && stream_.bytes_written() - before < reply.record.sent_bytes;
   }
   if (is_gone) set_unsent(reply.record);
   services_.intake.record(reply, refused);
-  if (!is_gone) replies_.send(std::move(text));
 }
 
 // Goes on at the end of this turn or in the next (schedule), or with the next share
