@@ -1,11 +1,15 @@
 // A worker's rooms on one thread, without the worker: connections over loopback sockets, whose
-// other ends the test speaks for, and an origin that it plays as well.
+// other ends the test speaks for, and an origin that it plays as well. However a test ends, all is
+// given back then, and each byte was counted once; sweeps that find nothing due change nothing.
 #pragma once
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -29,12 +33,15 @@ class Client;
 class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
  public:
   explicit ClientWorld(config::Mode mode = config::Mode::kReverse,
-                       const std::function<void(config::Config&)>& change = {})
-      : world({origin.url()},
-              [&](config::Config& config) {
-                config.forward.connect_ports = {origin.port()};
-                if (change) change(config);
-              }),
+                       const std::function<void(config::Config&)>& change = {},
+                       const std::function<void(cache::KernelOptions&)>& cache = {})
+      : world(
+            {origin.url()},
+            [&](config::Config& config) {
+              config.forward.connect_ports = {origin.port()};
+              if (change) change(config);
+            },
+            cache),
         log_(*world.loop, world.stats, nullptr, world.runtime, {.tap = &tap_}),
         retired_(*world.loop, [] {}),
         rooms(RequestServicesParts{.loop = *world.loop,
@@ -66,6 +73,8 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
   ~ClientWorld() {
     while (!connections_.empty()) connections_.back()->cut();
     retired_.drop();
+    check_all_given_back();
+    check_counts();
   }
   ClientWorld(const ClientWorld&) = delete;
   ClientWorld& operator=(const ClientWorld&) = delete;
@@ -113,11 +122,24 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
     return nlohmann::json::parse(batch.lines[number]);
   }
   std::size_t connections() const { return connections_.size(); }
+  // As a reload does that has it no more.
+  void close_listener() { listener_.closed = true; }
 
  private:
+  // A look after all connections, when nothing is due.
+  void sweep() {
+    for (ClientConnection* const each : std::vector(connections_)) {
+      const net::Stream& stream = each->stream();
+      if (!stream.is_tls()) used_[each] = stream.bytes_read() - stream.kept_bytes();
+      if (each->is_tunnel() && each->may_be_given_up()) FAIL_CHECK("a tunnel is never idle");
+      each->check_timeouts(world.loop->now());
+    }
+  }
+
   // ConnectionKeeper
   void retire(ClientConnection& connection) override {
     REQUIRE(std::erase(connections_, &connection) == 1);
+    note_bytes(connection);
     retired_.add(std::unique_ptr<ClientConnection>(&connection));
   }
   void replace(ClientConnection& connection, ClientConnection& made) override;
@@ -128,7 +150,49 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
     heads.drop(connection.head_place);
   }
   bool is_draining() const override { return world.draining; }
+  bool closes_untold() const override { return world.draining && !is_announced; }
   std::uint32_t connections_allowed() const override { return 65536; }
+
+  // A connection of HTTP/1 counts the bytes that it has moved, but for those that nobody used.
+  void note_bytes(ClientConnection& connection) {
+    received_ += connection.stream().bytes_read();
+    used_seen_ += std::exchange(used_[&connection], 0);
+    if (dynamic_cast<Http1Connection*>(&connection) != nullptr) {
+      written_ += connection.stream().bytes_written();
+    } else {
+      has_frames_ = true;
+    }
+  }
+  void check_all_given_back() const {
+    const WorkerStats& stats = world.stats;
+    CHECK(heads.count() == 0);
+    CHECK(heads.bytes() == 0);
+    CHECK(transfer_memory.bytes() == 0);
+    CHECK(coding_memory.used() == 0);
+    CHECK(stats.http2_open.get() == 0);
+    CHECK(stats.http2_streams_open.get() == 0);
+    CHECK(stats.tls_handshaking.get() == 0);
+    CHECK(stats.tunnels_open.get() == 0);
+    CHECK(stats.upgrades_open.get() == 0);
+    CHECK(rooms.http1.batch.empty());
+    CHECK(rooms.http1.gathered.empty());
+  }
+  void check_counts() const {
+    const WorkerStats& stats = world.stats;
+    CHECK(listener_.counts->sent_bytes.get() == stats.bytes_to_clients.get());
+    CHECK(listener_.counts->received_bytes.get() == stats.bytes_from_clients.get());
+    CHECK(stats.bytes_from_clients.get() <= received_);
+    CHECK(stats.bytes_from_clients.get() >= used_seen_);
+    std::array<std::uint64_t, kOutcomeClassCount> ended{};
+    for (std::size_t i = 0; i < stats.requests.size(); ++i) {
+      ended[static_cast<std::size_t>(class_of(static_cast<Outcome>(i)))] += stats.requests[i].get();
+    }
+    for (std::size_t i = 0; i < ended.size(); ++i) {
+      CHECK(listener_.counts->requests[i].get() == ended[i]);
+    }
+    if (has_frames_) return;
+    CHECK(stats.bytes_to_clients.get() == written_);
+  }
 
   // OriginFetcher
   void start_fetch(std::shared_ptr<Transfer> transfer,
@@ -153,6 +217,8 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
   PasswordChecks passwords;
   UnfinishedHeads heads;
   World world;
+  bool sweeps = true;
+  bool is_announced = false;  // a drain
 
  private:
   RequestTap tap_;
@@ -165,7 +231,12 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
 
  private:
   ListenerContext listener_;
-  std::vector<ClientConnection*> connections_;  // owned
+  std::vector<ClientConnection*> connections_;       // owned
+  std::uint64_t received_ = 0;                       // from clients, by connections that have ended
+  std::uint64_t used_seen_ = 0;                      // of them, at the last sweep
+  std::map<ClientConnection*, std::uint64_t> used_;  // by open ones, likewise
+  std::uint64_t written_ = 0;                        // to clients of HTTP/1, likewise
+  bool has_frames_ = false;                          // some spoke HTTP/2
   std::vector<Client*> clients_;
 };
 
@@ -253,6 +324,7 @@ inline void ClientWorld::replace(ClientConnection& connection, ClientConnection&
   REQUIRE(found != connections_.end());
   *found = &made;
   for (Client* client : clients_) client->replace(connection, made);
+  used_[&made] = std::exchange(used_[&connection], 0);
   retired_.add(std::unique_ptr<ClientConnection>(&connection));
 }
 
@@ -261,6 +333,7 @@ inline void ClientWorld::run_turns(int turns) {
     world.run_turn();
     origin.look();
     for (Client* client : clients_) client->look();
+    if (sweeps) sweep();
   }
 }
 

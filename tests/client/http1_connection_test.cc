@@ -383,6 +383,7 @@ TEST_CASE("who has closed is told from who has only ended its side", "[client][c
   Client client(world);
   client.say(get("/a"));
   world.run_until_asked();
+  world.sweeps = false;
   SECTION("it has closed") {
     client.go();
     world.run_turns(20);
