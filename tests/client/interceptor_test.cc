@@ -47,6 +47,17 @@ class TlsClient {
     const int got = SSL_read(ssl_.get(), room, sizeof room);
     return {room, static_cast<std::size_t>(std::max(got, 0))};
   }
+  void offer_http2() {
+    const std::string names = std::string("\x02h2") + "\x08http/1.1";
+    SSL_set_alpn_protos(ssl_.get(), reinterpret_cast<const unsigned char*>(names.data()),
+                        static_cast<unsigned>(names.size()));
+  }
+  std::string chosen() const {
+    const unsigned char* name = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(ssl_.get(), &name, &size);
+    return {reinterpret_cast<const char*>(name), size};
+  }
   bool is_done = false;
 
  private:
@@ -94,6 +105,18 @@ struct Intercepted {
     }
     REQUIRE(tls.is_done);
     world.run_until([&] { return stats().intercepts.get() == 1; });
+  }
+  // Asks inside of TLS for what is not stored, and returns the answer.
+  std::string ask_if_cached() {
+    client.say(
+        tls.encrypted("GET / HTTP/1.1\r\nHost: localhost:" + std::to_string(world.origin.port()) +
+                      "\r\nCache-Control: only-if-cached\r\n\r\n"));
+    std::string answer;
+    world.run_until([&] {
+      answer += tls.decrypted(client.heard);  // tickets of the session come first
+      return answer.contains("\r\n\r\n");
+    });
+    return answer;
   }
   const WorkerStats& stats() const { return world.world.stats; }
 
@@ -250,6 +273,109 @@ TEST_CASE("a client has so many handshakes at a time and no more", "[client][int
   CHECK(first.stats().tls_handshaking.get() == 1);
   CHECK_FALSE(first.client.is_over());
   CHECK(first.world.ended_as(Outcome::kDenied) == 1);
+}
+
+TEST_CASE("a client's handshake is one of its own until it has ended", "[client][intercept]") {
+  Intercepted first([](config::Config& config) { config.limits.tls_handshakes_per_client = 1; });
+  std::string none;
+  SECTION("by success") { first.shake_hands(); }
+  SECTION("by a failure") {
+    first.client.say(first.tls.step(none).substr(0, 50));
+    first.world.run_until([&] { return first.stats().tls_handshaking.get() == 1; });
+    first.client.reset();
+    first.world.run_until([&] { return first.world.connections() == 0; });
+  }
+  CHECK(first.stats().tls_handshaking.get() == 0);
+  Client second(first.world);
+  const std::string target = std::string(kHost) + ":" + std::to_string(first.world.origin.port());
+  TlsClient tls;
+  second.say("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n" + tls.step(none));
+  first.world.run_until([&] { return second.heard.size() > kEstablished.size(); });
+  CHECK(first.stats().tls_refused.get() == 0);
+  CHECK(first.stats().tls_handshaking.get() == 1);
+}
+
+TEST_CASE("half a hello gives way to others, with a reset", "[client][intercept]") {
+  Intercepted i;
+  std::string none;
+  i.client.say(i.tls.step(none).substr(0, 50));
+  i.world.run_until([&] { return i.world.heads.count() == 1; });
+  CHECK(i.world.heads.bytes() == 50);
+  CHECK_FALSE(i.client.connection().may_be_given_up());
+  i.world.heads.oldest().refuse_unfinished_head();
+  i.world.run_until([&] { return i.client.is_over(); });
+  CHECK(i.client.was_reset);
+  CHECK(i.client.heard.empty());
+  CHECK(i.world.records() == 1);
+  CHECK(i.world.ended_as(Outcome::kClientAborted) == 1);
+}
+
+TEST_CASE("HTTP/2 is spoken inside of a CONNECT where it is allowed", "[client][intercept]") {
+  const bool is_allowed = GENERATE(true, false);
+  Intercepted i([=](config::Config& config) { config.intercept.http2 = is_allowed; });
+  i.tls.offer_http2();
+  i.shake_hands();
+  CHECK(i.tls.chosen() == (is_allowed ? "h2" : "http/1.1"));
+  if (is_allowed) {
+    i.client.say(i.tls.encrypted("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
+    i.world.run_until([&] { return i.stats().http2_open.get() == 1; });
+  } else {
+    CHECK(i.ask_if_cached().starts_with("HTTP/1.1 504 "));
+    CHECK(i.stats().http2_connections.get() == 0);
+  }
+}
+
+TEST_CASE("requests inside of a CONNECT follow one the other, and their records say where",
+          "[client][intercept]") {
+  Intercepted i([](config::Config& config) { config.limits.transfers_per_client = "1"; });
+  i.world.keep_records();
+  i.shake_hands();
+  CHECK(i.client.connection().may_be_given_up());
+  for (std::size_t n = 0; n < 3; ++n) {
+    const std::string answer = i.ask_if_cached();
+    CHECK(answer.starts_with("HTTP/1.1 504 "));
+    CHECK(answer.find("Connection: close") == std::string::npos);
+    CHECK(i.world.records() == n + 2);
+  }
+  const auto connect = i.world.record(0);
+  CHECK(connect["outcome"] == "intercepted");
+  CHECK(connect["method"] == "CONNECT");
+  CHECK(connect["status"] == 200);
+  CHECK(connect["bytes"] == kEstablished.size());
+  const auto inside = i.world.record(1);
+  CHECK(inside["outcome"] == "only-if-cached");
+  CHECK(inside["url"].get<std::string>().starts_with("https://localhost"));
+}
+
+TEST_CASE("an intercepted client that asks nothing ends with a drain, whenever that begins",
+          "[client][intercept]") {
+  Intercepted i;
+  const bool has_shaken = GENERATE(true, false);
+  if (has_shaken) i.shake_hands();
+  i.world.world.draining = true;
+  i.client.connection().drain();
+  i.world.run_turns(3);
+  CHECK(i.world.connections() == (has_shaken ? 0 : 1));
+  if (!has_shaken) i.shake_hands();
+  i.world.run_until([&] { return i.client.is_over(); });
+  CHECK(i.client.ended);
+  CHECK(i.world.ended_as(Outcome::kIntercepted) == 1);
+  CHECK(i.world.records() == 1);
+}
+
+TEST_CASE("a CONNECT that may be decrypted is revoked with its client", "[client][intercept]") {
+  config::Config changed;
+  Intercepted i([&](config::Config& config) { changed = config; });
+  const bool has_shaken = GENERATE(true, false);
+  if (has_shaken) i.shake_hands();
+  i.world.world.runtime = *Runtime::create(changed, {}, "test");
+  CHECK_FALSE(i.client.connection().revoke());
+  changed.forward.connect_ports = {443};
+  changed.intercept.ports = {443};
+  i.world.world.runtime = *Runtime::create(changed, {}, "test");
+  CHECK(i.client.connection().revoke() == !has_shaken);
+  CHECK(i.stats().connections_revoked.get() == 1);
+  CHECK(i.world.connections() == (has_shaken ? 0 : 1));
 }
 
 }  // namespace encore::server
