@@ -73,9 +73,10 @@ FleetReport::Tier tier_of(const std::vector<std::unique_ptr<ReplayRun>>& runs) {
   return tier;
 }
 
-// A request that found an object, fresh or not, or one that is stored now, is one for a known key.
+// In these cases the proxy's Cache-Status tells of an earlier request for the key.
 bool is_hint(ReplayOutcome outcome) {
-  return outcome == ReplayOutcome::kHit || outcome == ReplayOutcome::kSecondRequest;
+  return outcome == ReplayOutcome::kHit || outcome == ReplayOutcome::kRevalidated ||
+         outcome == ReplayOutcome::kSecondRequest;
 }
 
 }  // namespace
@@ -136,8 +137,8 @@ Result<void> Fleet::check(const ReplayOptions& options) {
   if (fleet.memory == FleetMemory::kHint && !fleet.has_parents()) {
     return fail("--memory hint without --tier two: the hint is the response of a parent");
   }
-  if (fleet.memory != FleetMemory::kLocal && !can_be_shared(options.kernel.admission.policy)) {
-    return fail("--memory " + std::string(to_string(fleet.memory)) + " with --admission " +
+  if (fleet.memory == FleetMemory::kShared && !can_be_shared(options.kernel.admission.policy)) {
+    return fail("--memory shared with --admission " +
                 std::string(to_string(options.kernel.admission.policy)) +
                 ", accepted: local, because that policy remembers hits too");
   }

@@ -5,9 +5,8 @@
 // object is fresh for as long as the parent's. Thread-compatible, deterministic.
 //
 // Nodes ask memories as FleetMemory says. A shared memory is one admission for all nodes: it has
-// the options of one, and parents have their own. On a parent's hint the node stores the object,
-// and its own memory does not learn of the request; without one it decides as a node alone. Why all
-// of this so: docs/decisions/0610.
+// the options of one, and parents have their own. A parent's hint is as many requests as the
+// node's policy counts, if it counts any. Why all of this so: docs/decisions/0610.
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,13 @@ cache::Key key_of(const ReplayRequest& request) {
           std::string_view(reinterpret_cast<const char*>(&request.key), sizeof request.key)};
 }
 
+// Policies that store an object once it was requested often enough.
+bool counts_requests(cache::AdmissionPolicy policy) {
+  return policy == cache::AdmissionPolicy::kSecondHit ||
+         policy == cache::AdmissionPolicy::kExactSecondHit ||
+         policy == cache::AdmissionPolicy::kNthHit;
+}
+
 constexpr std::array kOutcomeNames = {
 #define ENCORE_NAME(id, name) std::string_view(name),
     ENCORE_REPLAY_OUTCOMES(ENCORE_NAME)
@@ -322,12 +329,12 @@ ReplayOutcome ReplayRun::miss(const ReplayRequest& request, const cache::Key& ke
                             .size_bytes = charge_of(request),
                             .hint = options_.hint_of(request),
                             .disk_only = stored.disk_only};
-  if (fetched.is_hint) {
-    asked.rule.kind = cache::AdmissionRule::Kind::kAlways;
+  if (fetched.is_hint && counts_requests(options_.kernel.admission.policy)) {
+    asked.requests = cache::kMinRequestsMax;
   }
-  const bool is_shared = options_.memory != nullptr && !fetched.is_hint;
-  const cache::AdmitReason reason =
-      is_shared ? options_.memory->admit(key, asked, now_) : kernel_->admit(key, asked, now_);
+  const cache::AdmitReason reason = options_.memory != nullptr
+                                        ? options_.memory->admit(key, asked, now_)
+                                        : kernel_->admit(key, asked, now_);
   if (!is_stored(reason)) {
     counts_.not_stored_full += counts && reason == cache::AdmitReason::kTooLarge ? 1 : 0;
     return cache::outcome_of<ReplayOutcome>(reason);

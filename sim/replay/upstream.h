@@ -11,7 +11,8 @@ class Upstream {
  public:
   virtual ~Upstream() = default;
   struct Fetched {
-    bool is_hint = false;                // the object is to be stored now
+    // It had an earlier request for the object: policies that count requests store it now.
+    bool is_hint = false;
     std::uint32_t ttl_seconds = kNoTtl;  // how long the response stays fresh from now on
   };
   virtual Fetched fetch(const ReplayRequest& request) = 0;

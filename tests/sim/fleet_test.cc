@@ -43,7 +43,7 @@ std::vector<ReplayRequest> fleet_trace(std::uint64_t seed, std::size_t count) {
 // more.
 class NaiveRing {
  public:
-  NaiveRing(const std::string& name, std::uint32_t servers) : servers_(servers) {
+  NaiveRing(const std::string& name, std::uint32_t servers) {
     for (std::uint32_t i = 0; i < servers; ++i) {
       for (int point = 0; point < 160; ++point) {
         const std::string text = name + "-" + std::to_string(i) + "#" + std::to_string(point);
@@ -65,7 +65,6 @@ class NaiveRing {
   }
 
  private:
-  std::uint32_t servers_;
   std::map<std::uint64_t, std::uint32_t> points_;
 };
 
@@ -92,12 +91,9 @@ class NaiveFleet {
       return ReplayOutcome::kHit;
     }
     const bool parent_knows = ask_parent(request);
-    if (options_.memory == FleetMemory::kHint && parent_knows) {
-      store(node, request);
-      return ReplayOutcome::kAdmitted;
-    }
     auto& memory = options_.memory == FleetMemory::kShared ? shared_ : node.remembered;
-    if (memory.insert(request.object).second) {
+    const bool is_hinted = options_.memory == FleetMemory::kHint && parent_knows;
+    if (memory.insert(request.object).second && !is_hinted) {
       return ReplayOutcome::kFirstRequest;
     }
     store(node, request);
@@ -312,6 +308,57 @@ TEST_CASE("a node keeps an object no longer than its parent does", "[fleet]") {
   // One validation at the origin; the other node's finds the parent's fresh.
   CHECK(report.nodes.counts.validations == 2);
   CHECK(report.parents.counts.validations == 1);
+}
+
+TEST_CASE("policies that count no requests ignore hints", "[fleet]") {
+  const auto trace = fleet_trace(9, 5000);
+  for (const auto admission : {cache::AdmissionPolicy::kNever, cache::AdmissionPolicy::kProbability,
+                               cache::AdmissionPolicy::kTinyLfu}) {
+    std::vector<std::uint64_t> written;
+    for (const FleetMemory memory : {FleetMemory::kLocal, FleetMemory::kHint}) {
+      auto run = create_replay(
+          fleet_replay({.front = {.nodes = 3}, .memory = memory, .parents = 1}, admission));
+      REQUIRE(run);
+      (*run)->feed(trace);
+      (*run)->finish();
+      written.push_back((*run)->fleet()->report().nodes.counts.objects_written);
+    }
+    CAPTURE(to_string(admission));
+    CHECK(written[0] == written[1]);
+  }
+}
+
+class Hinting final : public Upstream {
+ public:
+  Fetched fetch(const ReplayRequest& /*request*/) override { return {.is_hint = hints}; }
+  bool hints = true;
+};
+
+TEST_CASE("a hinted key is remembered as that of a stored object", "[fleet]") {
+  for (const auto admission :
+       {cache::AdmissionPolicy::kSecondHit, cache::AdmissionPolicy::kExactSecondHit,
+        cache::AdmissionPolicy::kNthHit}) {
+    Hinting upstream;
+    ReplayOptions options{.kernel = kernel(1, cache::EvictionPolicy::kLru, admission),
+                          .asks_kernel = true,
+                          .upstream = &upstream};
+    options.kernel.admission.min_requests = 4;
+    auto run = ReplayRun::create(options);
+    REQUIRE(run);
+    ObjectTable table;
+    const auto ask = [&](std::uint64_t object) {
+      return (*run)->ask(table.number({.key = {object, object}, .size_bytes = 1}));
+    };
+    ask(1);
+    CHECK(ask(1) == ReplayOutcome::kHit);
+    ask(2);  // takes its place
+    CHECK(ask(2) == ReplayOutcome::kHit);
+    upstream.hints = false;
+    ask(1);
+    CHECK(ask(1) == ReplayOutcome::kHit);
+    ask(3);
+    CHECK(ask(1) == ReplayOutcome::kHit);
+  }
 }
 
 TEST_CASE("a node that is lost moves its own keys only", "[fleet]") {
