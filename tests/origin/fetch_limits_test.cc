@@ -156,17 +156,17 @@ TEST_CASE("a connection that does not come about counts for the limit of all of 
 }
 
 TEST_CASE("all of a fetch together has a limit of its own", "[origin][fetch]") {
-  for (const int seconds : {0, 5}) {
+  for (const int limit : {0, 5}) {
     Waiting get(kGetIt, false, [&](config::Config& config) {
       config.timeouts.origin_response = Nanoseconds(0);
-      config.upstream.total = std::chrono::seconds(seconds);
+      config.upstream.total = std::chrono::seconds(limit);
     });
     get.run_until([&] { return get.origin.asked.ends_with("\r\n\r\n"); });
-    if (seconds == 0) {
+    if (limit == 0) {
       get.check_never();
       continue;
     }
-    get.check_limit(std::chrono::seconds(seconds));
+    get.check_limit(std::chrono::seconds(limit));
     REQUIRE(get.asker->failure);
     CHECK(get.asker->failure->status == 504);
     CHECK(get.asker->failure->detail == "total-timeout");

@@ -13,13 +13,13 @@ namespace {
 
 using Unshared = Inflight::Unshared;
 
-enum class Framed : std::uint8_t { kLength, kChunks, kUntilClosed };
+enum class FramedBy : std::uint8_t { kLength, kChunks, kUntilClosed };
 enum class Ending : std::uint8_t { kWhole, kWholeAndClosed, kCutInHead, kCutInBody, kBadChunk };
 
 struct Scenario {
   int status = 200;
   std::string control;
-  Framed framed = Framed::kLength;
+  FramedBy framed = FramedBy::kLength;
   Ending ending = Ending::kWhole;
   bool says_close = false;
   bool in_table = false;
@@ -31,25 +31,25 @@ struct Scenario {
     if (!control.empty()) text += "Cache-Control: " + control + "\r\n";
     text += "ETag: \"v\"\r\n";
     if (says_close) text += "Connection: close\r\n";
-    if (framed == Framed::kLength) text += "Content-Length: 10\r\n";
-    if (framed == Framed::kChunks) text += "Transfer-Encoding: chunked\r\n";
+    if (framed == FramedBy::kLength) text += "Content-Length: 10\r\n";
+    if (framed == FramedBy::kChunks) text += "Transfer-Encoding: chunked\r\n";
     if (ending == Ending::kCutInHead) return text;
     text += "\r\n";
     const bool is_cut = ending == Ending::kCutInBody || ending == Ending::kBadChunk;
-    if (framed == Framed::kChunks) text += "5\r\n";
+    if (framed == FramedBy::kChunks) text += "5\r\n";
     text += "01234";
     if (ending == Ending::kBadChunk) return text + "\r\nzz\r\n";
     if (is_cut) return text;
-    if (framed == Framed::kChunks) text += "\r\n5\r\n";
+    if (framed == FramedBy::kChunks) text += "\r\n5\r\n";
     text += "56789";
-    if (framed == Framed::kChunks) text += "\r\n0\r\n\r\n";
+    if (framed == FramedBy::kChunks) text += "\r\n0\r\n\r\n";
     return text;
   }
-  bool closes() const { return ending != Ending::kWhole || framed == Framed::kUntilClosed; }
+  bool closes() const { return ending != Ending::kWhole || framed == FramedBy::kUntilClosed; }
   // As its reader sees it: what ends with the connection cannot be cut.
   bool is_whole() const {
     return ending == Ending::kWhole || ending == Ending::kWholeAndClosed ||
-           (ending == Ending::kCutInBody && framed == Framed::kUntilClosed);
+           (ending == Ending::kCutInBody && framed == FramedBy::kUntilClosed);
   }
   bool has_head() const { return ending != Ending::kCutInHead; }
   std::string body() const {
@@ -61,7 +61,8 @@ struct Scenario {
     return control == "max-age=60" || (control == "no-cache" && status == 200);
   }
   bool is_kept() const {
-    return is_whole() && ending == Ending::kWhole && framed != Framed::kUntilClosed && !says_close;
+    return is_whole() && ending == Ending::kWhole && framed != FramedBy::kUntilClosed &&
+           !says_close;
   }
 };
 
@@ -118,7 +119,7 @@ void check(const Scenario& of) {
     CHECK((reader.response->stored != false) == is_stored);
     CHECK_FALSE(reader.response->overtaken);
     CHECK((reader.response->reason == http::StoreReason::kOk) == of.is_storable());
-    CHECK(reader.response->length.has_value() == (of.framed == Framed::kLength));
+    CHECK(reader.response->length.has_value() == (of.framed == FramedBy::kLength));
     CHECK(reader.response->whole == (of.status == 200));
   }
   // The pool, which sees in time that its connection has ended, and the server.
@@ -150,10 +151,10 @@ void check(const Scenario& of) {
 TEST_CASE("each end of a fetch is what its response makes it", "[origin][fetch]") {
   for (const int status : {200, 503}) {
     for (const char* control : {"max-age=60", "no-store", "no-cache"}) {
-      for (const Framed framed : {Framed::kLength, Framed::kChunks, Framed::kUntilClosed}) {
+      for (const FramedBy framed : {FramedBy::kLength, FramedBy::kChunks, FramedBy::kUntilClosed}) {
         for (const Ending ending : {Ending::kWhole, Ending::kWholeAndClosed, Ending::kCutInHead,
                                     Ending::kCutInBody, Ending::kBadChunk}) {
-          if (ending == Ending::kBadChunk && framed != Framed::kChunks) continue;
+          if (ending == Ending::kBadChunk && framed != FramedBy::kChunks) continue;
           // The rest in turns: each pair of values comes about.
           static unsigned turn = 0;
           turn = turn * 5 + 3;

@@ -39,7 +39,7 @@ struct JoinFacts {
   Joinable joinable = Joinable::kToRead;
   bool is_counted = false;
   JoinScope scope = JoinScope::kAny;
-  enum class Variant : std::uint8_t { kNone, kSame, kOther, kUnknown } variant = Variant::kNone;
+  enum class Variant : std::uint8_t { kNone, kSame, kOtherForm, kUnknown } variant = Variant::kNone;
 };
 JoinOutcome outcome_of(const JoinFacts& facts) {
   using Variant = JoinFacts::Variant;
@@ -47,7 +47,7 @@ JoinOutcome outcome_of(const JoinFacts& facts) {
   const bool waits = facts.joinable == Joinable::kUntilStored;
   if (facts.scope == JoinScope::kBeingStored && !waits) return JoinOutcome::kNo;
   if (facts.variant == Variant::kUnknown) return JoinOutcome::kUnknownKey;
-  if (facts.variant == Variant::kOther) return JoinOutcome::kNo;
+  if (facts.variant == Variant::kOtherForm) return JoinOutcome::kNo;
   if (waits) return JoinOutcome::kUntilStored;
   if (facts.has_head || facts.is_counted) return JoinOutcome::kBehindHead;
   return JoinOutcome::kBeforeHead;
@@ -68,14 +68,14 @@ TEST_CASE("a join comes to what the state of its transfer says", "[transfer]") {
         for (const bool is_counted : {false, true}) {
           for (const JoinScope scope : {JoinScope::kAny, JoinScope::kBeingStored}) {
             for (const Variant variant :
-                 {Variant::kNone, Variant::kSame, Variant::kOther, Variant::kUnknown}) {
+                 {Variant::kNone, Variant::kSame, Variant::kOtherForm, Variant::kUnknown}) {
               // Before the head one waits for what may be read alone.
               if (!has_head && joinable == Joinable::kUntilStored) continue;
               const JoinFacts facts{has_head, joinable, is_counted, scope, variant};
               http::VariantKeys own(head.fields, kVary);
               std::string key;
               if (variant != Variant::kUnknown) key = own.make("x-lang");
-              if (variant == Variant::kOther) key += "?";
+              if (variant == Variant::kOtherForm) key += "?";
               const auto transfer =
                   std::make_shared<Transfer>(home, filter::Hash128{}, key_of("key"));
               Called first(home, *transfer);
