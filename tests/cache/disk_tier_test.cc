@@ -11,12 +11,12 @@
 namespace encore::cache::test {
 namespace {
 
-constexpr std::uint64_t kSegment = 64 * 1024;
+constexpr std::uint64_t kTierSegment = 64 * 1024;
 
 KernelOptions tier_options(const std::vector<std::uint32_t>& segments) {
   KernelOptions options = plain_options(1'000'000);
   for (const std::uint32_t each : segments) {
-    options.disks.push_back({.segments = each, .segment_bytes = kSegment});
+    options.disks.push_back({.segments = each, .segment_bytes = kTierSegment});
   }
   return options;
 }
@@ -29,7 +29,7 @@ DiskTier::PlaceRequest request(std::uint64_t number, std::uint64_t bytes = 1) {
 std::vector<DiskPlace> fill(DiskTier& tier, std::size_t count) {
   std::vector<DiskPlace> places;
   for (std::size_t i = 0; i < count; ++i) {
-    const DiskDecision decision = tier.place(request(i, kSegment * 3 / 4));
+    const DiskDecision decision = tier.place(request(i, kTierSegment * 3 / 4));
     REQUIRE(decision.outcome == DiskOutcome::kPlaced);
     tier.on_entry_added({decision.place, false});
     places.push_back(decision.place);
@@ -65,8 +65,8 @@ TEST_CASE("Records go to disks in proportion to their size, and stay there if an
   }
   CHECK(moved[1] == 0);
   CHECK(std::abs(moved[0] / counts[1] - 1.0 / 6) < 0.04);
-  CHECK(all.bytes_in_service() == 800 * kSegment);
-  CHECK(less.bytes_in_service() == 600 * kSegment);
+  CHECK(all.bytes_in_service() == 800 * kTierSegment);
+  CHECK(less.bytes_in_service() == 600 * kTierSegment);
   less.take_offline(0);
   less.take_offline(2);
   CHECK(less.place(request(1)).outcome == DiskOutcome::kOffline);
@@ -89,7 +89,7 @@ TEST_CASE("A record is refused for the first of the reasons that there are", "[c
       }
     }
     if (is_offline) tier.take_offline(0);
-    DiskTier::PlaceRequest wish = request(2, is_large ? kSegment : 100);
+    DiskTier::PlaceRequest wish = request(2, is_large ? kTierSegment : 100);
     wish.queue_full = is_queue_full;
     wish.useless_from = wish.now + std::chrono::seconds(60) - Nanoseconds(is_short ? 1 : 0);
     CAPTURE(facts);
@@ -191,7 +191,7 @@ TEST_CASE("What is placed is counted, and what fills a disk apart, until it was 
   tier.on_entry_added({part.place, true});
   DiskLoad load = tier.load_for(key(1).hash);
   CHECK(load.objects == 2);  // one is in no index, and lives in its segment still
-  CHECK(load.size_bytes == 8 * kSegment);
+  CHECK(load.size_bytes == 8 * kTierSegment);
   CHECK_FALSE(load.full_once);
   DiskStatistics statistics;
   tier.add_to(statistics);
@@ -230,7 +230,7 @@ TEST_CASE("Segments are reclaimed in their order, shard after shard, once few ar
   CHECK(tier.version_of_removal(0) == 0);
   CHECK(tier.version_of_removal(1) == 1);
   for (const DiskPlace& each : fill(tier, 1)) places.push_back(each);
-  CHECK(tier.place(request(99, kSegment * 3 / 4)).outcome == DiskOutcome::kNoSegment);
+  CHECK(tier.place(request(99, kTierSegment * 3 / 4)).outcome == DiskOutcome::kNoSegment);
   REQUIRE(tier.reclaim_shard(0, kIndexMax) == 0U);
   CHECK(tier.is_filling(0));
   CHECK(tier.reclaimed_segment(0, kIndexMax, counts) == places[0].segment);
@@ -262,7 +262,7 @@ TEST_CASE("Segments are reclaimed in their order, shard after shard, once few ar
   CHECK_FALSE(tier.free_segment(0, places[0].segment));
   CHECK_FALSE(tier.hides_records());
   CHECK_FALSE(tier.reclaim_shard(0, kIndexMax));
-  CHECK(tier.place(request(99, kSegment * 3 / 4)).outcome == DiskOutcome::kPlaced);
+  CHECK(tier.place(request(99, kTierSegment * 3 / 4)).outcome == DiskOutcome::kPlaced);
   CHECK(tier.reclaim_shard(0, kIndexMax) == 0U);
 }
 
