@@ -5,13 +5,13 @@ back, hangs, and while its process is replaced."""
 import os
 import re
 import signal
-import socket
 import sys
 import threading
 import time
 import unittest
 
 from client import NoResponse, field
+from haproxy import said_of
 from harness import Case, eventually, find_program, free_port, need_program
 from origin import Origin, fresh
 from recipes import RECIPES, Recipe, at_once, shipped
@@ -230,16 +230,7 @@ class BehindHaproxy(Fleet, Case):
         self.start([self.haproxy, "-f", config], self.port)
 
     def said(self, column):
-        """{server: what HAProxy says of it}; nothing while HAProxy starts."""
-        with socket.socket(socket.AF_UNIX) as talk:
-            if talk.connect_ex(str(self.directory / "stats")) != 0:
-                return {}
-            talk.sendall(b"show stat\n")
-            text = b"".join(iter(lambda: talk.recv(65536), b"")).decode()
-        lines = [line.split(",") for line in text.splitlines() if line]
-        names = lines[0]
-        return {row[1]: row[names.index(column)] for row in lines[1:]
-                if row[0] == "encore" and row[1].startswith("encore")}
+        return said_of(self.directory / "stats", "encore", column)
 
     def await_state(self, number, is_up):
         wanted = "UP" if is_up else "DOWN"
