@@ -1,5 +1,6 @@
 #include "cache/eviction_name.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "base/text.h"
 #include "cache/eviction.h"
+#include "cache/miss_cost.h"
 
 namespace encore::cache {
 namespace {
@@ -36,8 +38,30 @@ std::string_view trimmed(std::string_view text) {
              : text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
+std::unexpected<Error> refused(std::string_view policy, const PolicyParameter& parameter,
+                               std::string_view text) {
+  return fail(std::string(policy) + "(" + std::string(parameter.name) + "=" + std::string(text) +
+              "), accepted: " + range_text(parameter));
+}
+
+std::string number_text(double value) {
+  std::array<char, 32> text{};
+  auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc()) {  // 1e-300
+    end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  }
+  return {text.data(), end};
+}
+
 Result<double> parse_value(std::string_view policy, const PolicyParameter& parameter,
                            std::string_view text) {
+  if (parameter.kind == PolicyParameter::Kind::kChoice) {
+    const auto found = std::ranges::find(parameter.names, text);
+    return found != parameter.names.end()
+               ? Result<double>(static_cast<double>(found - parameter.names.begin()))
+               : refused(policy, parameter, text);
+  }
   const bool percent = parameter.kind == PolicyParameter::Kind::kShare && text.ends_with('%');
   const std::string_view digits = trimmed(percent ? text.substr(0, text.size() - 1) : text);
   double value = 0;
@@ -47,8 +71,7 @@ Result<double> parse_value(std::string_view policy, const PolicyParameter& param
   const bool is_whole =
       parameter.kind != PolicyParameter::Kind::kCount || value == std::floor(value);
   if (!is_number || !is_whole || !(value >= parameter.min && value <= parameter.max)) {
-    return fail(std::string(policy) + "(" + std::string(parameter.name) + "=" + std::string(text) +
-                "), accepted: " + range_text(parameter));
+    return refused(policy, parameter, text);
   }
   return value;
 }
@@ -123,6 +146,13 @@ Result<NamedEviction> parse_eviction_name(std::string_view text) {
   }
 }
 
+bool weighs_latency(const NamedEviction& named) {
+  const std::span<const PolicyParameter> parameters = parameters_of(named.policy);
+  const auto cost = std::ranges::find(parameters, MissCost::kName, &PolicyParameter::name);
+  return cost != parameters.end() && named.values.count(parameters, MissCost::kName) ==
+                                         static_cast<std::uint64_t>(MissCost::Kind::kLatency);
+}
+
 std::string eviction_name(EvictionPolicy policy, const PolicyValues& values) {
   std::string text(to_string(policy));
   const std::span<const PolicyParameter> parameters = parameters_of(policy);
@@ -130,25 +160,28 @@ std::string eviction_name(EvictionPolicy policy, const PolicyValues& values) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (values.given(i)) {
       text += std::exchange(first, false) ? "(" : ",";
-      text += std::string(parameters[i].name) + "=" + parameter_text(values.at(i));
+      text += std::string(parameters[i].name) + "=" + parameter_text(parameters[i], values.at(i));
     }
   }
   return first ? text : text + ")";
 }
 
-std::string parameter_text(double value) {
-  std::array<char, 32> text{};
-  auto [end, error] =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc()) {  // 1e-300
-    end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  }
-  return {text.data(), end};
+std::string parameter_text(const PolicyParameter& parameter, double value) {
+  return parameter.kind == PolicyParameter::Kind::kChoice
+             ? std::string(parameter.names[static_cast<std::size_t>(value)])
+             : number_text(value);
 }
 
 std::string range_text(const PolicyParameter& parameter) {
+  if (parameter.kind == PolicyParameter::Kind::kChoice) {
+    std::string text;
+    for (const std::string_view name : parameter.names) {
+      text += (text.empty() ? "" : ", ") + std::string(name);
+    }
+    return text;
+  }
   return std::string(parameter.kind == PolicyParameter::Kind::kCount ? "a whole number, " : "") +
-         parameter_text(parameter.min) + " to " + parameter_text(parameter.max);
+         number_text(parameter.min) + " to " + number_text(parameter.max);
 }
 
 }  // namespace encore::cache

@@ -26,16 +26,20 @@ std::span<const PolicyParameter> parameters_of(EvictionPolicy policy);
 // is missing.
 Result<NamedEviction> parse_eviction_name(std::string_view text);
 
+// True if the policy weighs the time of a fetch (EvictionSettings::fetch).
+bool weighs_latency(const NamedEviction& named);
+
 // Returns the policy's name with the values that were given, in the parameters' order.
 std::string eviction_name(EvictionPolicy policy, const PolicyValues& values);
 inline std::string eviction_name(const KernelOptions& options) {
   return eviction_name(options.eviction, options.eviction_settings.values);
 }
 
-// Returns a parameter's value as it is written, in as few digits as tell it from all others.
-std::string parameter_text(double value);
+// Returns a value of the parameter as it is written: a name, or as few digits as tell it from all
+// others.
+std::string parameter_text(const PolicyParameter& parameter, double value);
 
-// Returns the accepted values: "0.0001 to 0.9999", "a whole number, 1 to 3".
+// Returns the accepted values: "0.0001 to 0.9999", "a whole number, 1 to 3", "1, latency, bytes".
 std::string range_text(const PolicyParameter& parameter);
 
 }  // namespace encore::cache

@@ -1,16 +1,19 @@
 // Greedy-Dual by frequency: the entry with the lowest priority goes first, the least recent among
 // equals.
 //
-// Gdsf: Greedy-Dual-Size-Frequency (Cherkasova 1998), priority = L + frequency / size, where L is
-// the priority of the last victim: small and popular objects stay, old fame fades.
+// Gdsf: Greedy-Dual-Size-Frequency (Cherkasova 1998), priority = L + frequency * cost / size, where
+// L is the priority of the last victim: small and popular objects stay, old fame fades. The cost of
+// a miss is 1 unless its parameter says otherwise.
 // Lfuda: LFU with dynamic aging (Arlitt, Cherkasova, Dilley, Friedrich, Jin 1999), the same without
 // the size, for hits by bytes.
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include "cache/entry_heap.h"
 #include "cache/eviction_order.h"
+#include "cache/miss_cost.h"
 
 namespace encore::cache {
 
@@ -19,7 +22,12 @@ inline constexpr std::uint32_t kFrequencyMax = 0xffff;
 template <bool kBySize>
 class GreedyDual {
  public:
+  static constexpr std::array kParameters = {MissCost::kParameter};
+
   explicit GreedyDual(EntrySlab& slab) : slab_(slab) {}
+  GreedyDual(EntrySlab& slab, const EvictionSettings& settings)
+    requires kBySize
+      : slab_(slab), cost_(settings.values.count(kParameters, MissCost::kName), settings.fetch) {}
   void insert(EntryRef ref, const Access& /*access*/) {
     slab_.hot(ref).policy_bits = 1;
     heap_.insert(slab_, ref, priority(ref));
@@ -47,13 +55,18 @@ class GreedyDual {
  private:
   double priority(EntryRef ref) const {
     const HotEntry& entry = slab_.hot(ref);
-    const auto size = kBySize ? static_cast<double>(std::max<std::uint64_t>(entry.charge, 1)) : 1.0;
-    return inflation_ + static_cast<double>(entry.policy_bits) / size;
+    const auto frequency = static_cast<double>(entry.policy_bits);
+    if constexpr (!kBySize) {
+      return inflation_ + frequency;
+    }
+    const auto size = static_cast<double>(std::max<std::uint64_t>(entry.charge, 1));
+    return inflation_ + frequency * cost_.of(size) / size;
   }
 
   EntrySlab& slab_;
   EntryHeap heap_;
   double inflation_ = 0;
+  MissCost cost_{0, {}};
 };
 using Gdsf = GreedyDual<true>;
 using Lfuda = GreedyDual<false>;

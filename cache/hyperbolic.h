@@ -1,7 +1,7 @@
 // Hyperbolic caching: Blankstein, Sen, Freedman: "Hyperbolic caching: flexible caching for web
 // applications" (ATC 2017). The entry goes first that was used least often for each moment since it
-// was stored, and for each byte; the victim is the lowest of a sample of 64 entries. 16 bytes an
-// entry.
+// was stored, and for each byte, by what a miss would have cost; the victim is the lowest of a
+// sample of 64 entries. 16 bytes an entry.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "cache/chunked_vector.h"
 #include "cache/draws.h"
 #include "cache/eviction_order.h"
+#include "cache/miss_cost.h"
 
 namespace encore::cache {
 
@@ -22,12 +23,13 @@ class Hyperbolic {
 
   static constexpr std::array kParameters = {
       PolicyParameter::count("sample", kSample, 1, 65536, "entries among which a victim is chosen"),
-      kSeedParameter};
+      kSeedParameter, MissCost::kParameter};
 
   explicit Hyperbolic(EntrySlab& slab, const EvictionSettings& settings = {})
       : slab_(slab),
         sample_(settings.values.count(kParameters, "sample")),
-        draws_(settings.values.count(kParameters, "seed")) {}
+        draws_(settings.values.count(kParameters, "seed")),
+        cost_(settings.values.count(kParameters, MissCost::kName), settings.fetch) {}
 
   void insert(EntryRef ref, const Access& /*access*/) {
     slab_.hot(ref).newer = static_cast<EntryRef>(nodes_.size());
@@ -72,7 +74,7 @@ class Hyperbolic {
   };
   double rank_of(const Node& node) const {
     const auto size = static_cast<double>(std::max<std::uint64_t>(slab_.hot(node.ref).charge, 1));
-    return node.uses / (static_cast<double>(clock_ - node.stored + 1) * size);
+    return node.uses * cost_.of(size) / (static_cast<double>(clock_ - node.stored + 1) * size);
   }
   void forget_victim(EntryRef ref) { victim_ = victim_ == ref ? kNoEntry : victim_; }
 
@@ -81,6 +83,7 @@ class Hyperbolic {
   ChunkedVector<Node> nodes_;
   std::uint64_t clock_ = 0;  // accesses
   Draws draws_;
+  MissCost cost_;
   EntryRef victim_ = kNoEntry;  // chosen, until it is used or goes
 };
 static_assert(EvictionOrder<Hyperbolic>);

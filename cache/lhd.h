@@ -5,8 +5,8 @@
 // uses), from the fates of earlier entries. The victim is the lowest of a sample of entries.
 //
 // Unlike the paper's, ages lie in buckets that widen with the age instead of being rescaled, and a
-// prior stands for what was not seen yet: that an entry lives on for as long as it has lived. 24
-// bytes an entry.
+// prior stands for what was not seen yet: that an entry lives on for as long as it has lived. A hit
+// may count by what a miss would have cost. 24 bytes an entry.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include "cache/chunked_vector.h"
 #include "cache/draws.h"
 #include "cache/eviction_order.h"
+#include "cache/miss_cost.h"
 
 namespace encore::cache {
 
@@ -97,18 +98,20 @@ class Lhd {
       PolicyParameter::count("sample", kSample, 1, 65536, "entries among which a victim is chosen"),
       PolicyParameter::real("fade", 0.875, 0, 1, "share of the statistics that each update keeps"),
       PolicyParameter::real("prior", 0.125, 0.000001, 1000, "weight of what was not seen yet"),
-      kSeedParameter};
+      kSeedParameter, MissCost::kParameter};
 
   explicit Lhd(EntrySlab& slab, const EvictionSettings& settings = {})
       : slab_(slab),
         sample_(settings.values.count(kParameters, "sample")),
         learnt_(settings.values.real(kParameters, "prior"),
                 settings.values.real(kParameters, "fade")),
-        draws_(settings.values.count(kParameters, "seed")) {}
+        draws_(settings.values.count(kParameters, "seed")),
+        cost_(settings.values.count(kParameters, MissCost::kName), settings.fetch) {}
 
   void insert(EntryRef ref, const Access& /*access*/) {
     slab_.hot(ref).newer = static_cast<EntryRef>(nodes_.size());
-    nodes_.push_back({.used = tick() & kClockMax, .size = size_of(ref), .last_age = 0, .ref = ref});
+    nodes_.push_back(
+        {.used = tick() & kClockMax, .size = weighed_size(ref), .last_age = 0, .ref = ref});
   }
 
   void hit(EntryRef ref, const Access& /*access*/) {
@@ -133,7 +136,7 @@ class Lhd {
     nodes_.pop_back();
   }
 
-  void resized(EntryRef ref) { nodes_[slab_.hot(ref).newer].size = size_of(ref); }
+  void resized(EntryRef ref) { nodes_[slab_.hot(ref).newer].size = weighed_size(ref); }
 
   EntryRef victim() {
     if (victim_ != kNoEntry || nodes_.empty()) {
@@ -160,7 +163,7 @@ class Lhd {
   struct Node {
     std::uint64_t used : 56;  // kClockMax
     std::uint64_t of_class : 8 = 0;
-    double size;
+    double size;             // by the cost of a miss
     std::uint32_t last_age;  // at the hit before the last use
     EntryRef ref;
   };
@@ -173,8 +176,9 @@ class Lhd {
     }
     return ++clock_;
   }
-  double size_of(EntryRef ref) const {
-    return static_cast<double>(std::max<std::uint64_t>(slab_.hot(ref).charge, 1));
+  double weighed_size(EntryRef ref) const {
+    const auto size = static_cast<double>(std::max<std::uint64_t>(slab_.hot(ref).charge, 1));
+    return size / cost_.of(size);
   }
   double density(const Node& node) const {
     return learnt_.density(node.of_class, clock_ - node.used) / node.size;
@@ -192,6 +196,7 @@ class Lhd {
   std::uint64_t clock_ = 0;
   std::uint64_t since_update_ = 0;
   Draws draws_;
+  MissCost cost_;
   EntryRef victim_ = kNoEntry;  // chosen, until it is used or goes
 };
 static_assert(EvictionOrder<Lhd>);

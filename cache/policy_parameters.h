@@ -14,14 +14,16 @@
 namespace encore::cache {
 
 struct PolicyParameter {
-  // kShare: of a count, in millionths; kCount: a whole number; kReal: any number.
-  enum class Kind : std::uint8_t { kShare, kCount, kReal };
+  // kShare: of a count, in millionths; kCount: a whole number; kReal: any number; kChoice: one of
+  // `names`, by its place there.
+  enum class Kind : std::uint8_t { kShare, kCount, kReal, kChoice };
   std::string_view name;
   Kind kind;
   double initial;  // in the absence of a value
   double min;      // both ends are accepted
   double max;
   std::string_view meaning;
+  std::span<const std::string_view> names = {};
 
   static constexpr PolicyParameter share(std::string_view name, double initial, double min,
                                          double max, std::string_view meaning) {
@@ -34,6 +36,12 @@ struct PolicyParameter {
   static constexpr PolicyParameter real(std::string_view name, double initial, double min,
                                         double max, std::string_view meaning) {
     return {name, Kind::kReal, initial, min, max, meaning};
+  }
+  // The first of the names is the default.
+  static constexpr PolicyParameter choice(std::string_view name,
+                                          std::span<const std::string_view> names,
+                                          std::string_view meaning) {
+    return {name, Kind::kChoice, 0, 0, static_cast<double>(names.size()) - 1, meaning, names};
   }
 };
 
@@ -85,9 +93,17 @@ class PolicyValues {
   std::uint32_t given_ = 0;
 };
 
+// Time of a fetch from the origin, for policies that weigh it (cache/miss_cost.h).
+struct FetchTime {
+  double seconds = 1;  // until its first byte
+  double seconds_per_byte = 0;
+  friend bool operator==(const FetchTime&, const FetchTime&) = default;
+};
+
 // Settings of an eviction policy. A value.
 struct EvictionSettings {
   PolicyValues values;
+  FetchTime fetch = {};
   RegressorFactory make_regressor = nullptr;
   friend bool operator==(const EvictionSettings&, const EvictionSettings&) = default;
 };

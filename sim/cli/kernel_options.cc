@@ -99,7 +99,8 @@ Result<std::vector<CacheSize>> parse_cache_sizes(const std::string& text) {
   return sizes;
 }
 
-Result<cache::NamedEviction> parse_policy(const std::string& text) {
+Result<cache::NamedEviction> parse_policy(const std::string& text,
+                                          const std::optional<cache::FetchTime>& fetch) {
   auto named = cache::parse_eviction_name(text);
   if (!named) {
     return fail("--eviction: " + named.error().message);
@@ -108,6 +109,10 @@ Result<cache::NamedEviction> parse_policy(const std::string& text) {
     if (auto learns = load_xgboost(); !learns) {
       return fail("--eviction lrb: " + learns.error().message);
     }
+  }
+  if (cache::weighs_latency(*named) && !fetch) {
+    return fail("--eviction \"" + text +
+                "\" without the time of a fetch: replay with --miss-latency or --bandwidth");
   }
   return named;
 }
@@ -326,7 +331,7 @@ Result<std::vector<PlannedKernel>> KernelArguments::plan(const Arguments& argume
   std::vector<PlannedKernel> all;
   for (const CacheSize& size : *sizes) {
     for (const std::string& name : *evictions) {
-      const auto eviction = parse_policy(name);
+      const auto eviction = parse_policy(name, fetch_);
       if (!eviction) {
         return std::unexpected(eviction.error());
       }
@@ -376,6 +381,7 @@ PlannedKernel KernelArguments::planned_with(const CacheSize& size,
     options.eviction = cache::EvictionPolicy::kFifo;
   } else {
     set_policy(eviction, options);
+    options.eviction_settings.fetch = fetch_.value_or(cache::FetchTime{});
   }
   options.identity_seed = identity_seed();
   options.concurrent = false;

@@ -42,7 +42,9 @@ struct PlannedKernel {
 
 // "lru", "s3-fifo(small=0.2)": see cache/eviction_name.h. Errors: those, and a policy whose library
 // is missing.
-Result<cache::NamedEviction> parse_policy(const std::string& text);
+// Without the time of a fetch a policy that weighs it is an error.
+Result<cache::NamedEviction> parse_policy(const std::string& text,
+                                          const std::optional<cache::FetchTime>& fetch = {});
 void set_policy(const cache::NamedEviction& named, cache::KernelOptions& options);
 
 // Returns an admission policy's parameter, other than a filter: "3 requests", "p = 0.5", "64KiB";
@@ -58,6 +60,8 @@ class KernelArguments {
   void declare(Arguments& arguments);
   // The disk that probation writes to; without one plan() refuses it.
   void set_disk_bytes(std::uint64_t bytes) { disk_bytes_ = bytes; }
+  // For policies that weigh it; without one plan() refuses them.
+  void set_fetch(const std::optional<cache::FetchTime>& fetch) { fetch_ = fetch; }
   // Instead of --cache-size.
   void set_cache_sizes(std::string sizes) { sizes_ = std::move(sizes); }
   // Every combination, in the order of the lists. Errors: an unknown name, what the filter refuses.
@@ -88,6 +92,7 @@ class KernelArguments {
 
   Admissions offered_;
   std::uint64_t disk_bytes_ = 0;
+  std::optional<cache::FetchTime> fetch_;
   std::string sizes_ = "10%";
   std::string evictions_ = "sieve";
   std::string admissions_ = "always,second-hit";

@@ -32,6 +32,14 @@ Result<void> LatencyArguments::read() {
   return {};
 }
 
+std::optional<cache::FetchTime> LatencyArguments::fetch() const {
+  if (miss_seconds_ == 0 && bytes_per_second_ == 0) {
+    return std::nullopt;
+  }
+  return cache::FetchTime{.seconds = miss_seconds_,
+                          .seconds_per_byte = bytes_per_second_ == 0 ? 0 : 1 / bytes_per_second_};
+}
+
 double LatencyArguments::mean_seconds(const ReplayCounts& counts) const {
   const auto misses = static_cast<double>(counts.requests - counts.hits);
   double seconds = misses * miss_seconds_ + static_cast<double>(counts.disk_hits) * disk_seconds_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ class LatencyArguments {
   void declare(Arguments& arguments);
   // Errors: no time, no rate.
   Result<void> read();
+  // Nothing where the origin takes no time.
+  std::optional<cache::FetchTime> fetch() const;
   bool any() const { return miss_seconds_ > 0 || bytes_per_second_ > 0 || disk_seconds_ > 0; }
   // Adds the mean over all requests to the table's rows, which are those of `runs`.
   void append(Table& table, const std::vector<FinishedRun>& runs) const;

@@ -32,7 +32,7 @@ class PoliciesCommand final : public Command {
       for (const cache::PolicyParameter& parameter : parameters) {
         table.rows.push_back({{"eviction", std::string(to_string(policy))},
                               {"parameter", std::string(parameter.name)},
-                              {"default", cache::parameter_text(parameter.initial)},
+                              {"default", cache::parameter_text(parameter, parameter.initial)},
                               {"accepted", cache::range_text(parameter)},
                               {"meaning", std::string(parameter.meaning)}});
       }

@@ -239,6 +239,7 @@ class ReplayCommand final : public Command {
     if (auto latency = latency_.read(); !latency) {
       return latency;
     }
+    kernel_.set_fetch(latency_.fetch());
     const auto warmup = parse_warmup(warmup_text_);
     const auto object_size = parse_object_size(object_size_text_);
     if (!warmup || !object_size) {

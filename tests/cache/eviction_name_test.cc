@@ -51,6 +51,10 @@ TEST_CASE("A policy's name with parameters is read, and written as it was read",
   const auto tiny = parse_eviction_name("lhd(fade=1e-300)");
   REQUIRE(tiny);
   CHECK(eviction_name(tiny->policy, tiny->values) == "lhd(fade=1e-300)");
+  const auto weighs = parse_eviction_name("gdsf(cost= bytes)");
+  REQUIRE(weighs);
+  CHECK(eviction_name(weighs->policy, weighs->values) == "gdsf(cost=bytes)");
+  CHECK(refusal("lhd(cost=2)") == "lhd(cost=2), accepted: 1, latency, bytes");
   for (const std::string_view name : kEvictionNames) {
     CHECK(eviction_name(parse_eviction_name(name)->policy, {}) == name);
   }
@@ -92,7 +96,7 @@ TEST_CASE("Parameters have a default in their range, and names of their own", "[
       for (const double value : {parameter.initial, parameter.min, parameter.max}) {
         const auto named =
             parse_eviction_name(std::string(to_string(policy)) + "(" + std::string(parameter.name) +
-                                "=" + parameter_text(value) + ")");
+                                "=" + parameter_text(parameter, value) + ")");
         CHECK(named);
       }
     }

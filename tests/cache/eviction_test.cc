@@ -1,7 +1,9 @@
 // The eviction policies against naive models, request by request.
+#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "cache/eviction_name.h"
 #include "cache/removals.h"
 #include "cache/table.h"
 #include "tests/cache/naive_eviction.h"
@@ -46,9 +48,11 @@ struct Comparison {
 };
 
 Comparison compare_eviction(EvictionPolicy policy, NaiveCache& model, std::size_t capacity,
-                            const std::vector<NaiveRequest>& requests) {
+                            const std::vector<NaiveRequest>& requests,
+                            const EvictionSettings& settings = {}) {
   KernelOptions options = plain_options(capacity);
   options.eviction = policy;
+  options.eviction_settings = settings;
   options.concurrent = false;
   const auto kernel = make_kernel(options);
   Comparison compared;
@@ -113,6 +117,48 @@ TEST_CASE("On twenty random traces each policy answers as its naive model does",
     const Comparison compared = compare_eviction(policy, *make_naive(policy, room), room, requests);
     INFO("trace " << seed << ", a cache of " << room);
     CHECK(compared.differences == 0);
+  }
+}
+
+TEST_CASE("Policies that weigh the cost of a miss answer as their naive models do", "[cache]") {
+  constexpr FetchTime kFetch{.seconds = 0.05, .seconds_per_byte = 0.02};
+  struct Weighed {
+    const char* name;
+    NaiveCost cost;
+  };
+  const auto weighed = GENERATE_COPY(Weighed{"latency", {kFetch.seconds, kFetch.seconds_per_byte}},
+                                     Weighed{"bytes", {0, 1}});
+  const auto policy =
+      GENERATE(EvictionPolicy::kGdsf, EvictionPolicy::kLhd, EvictionPolicy::kHyperbolic);
+  const auto named =
+      parse_eviction_name(std::string(to_string(policy)) + "(cost=" + weighed.name + ")");
+  REQUIRE(named);
+  INFO(eviction_name(policy, named->values));
+  const EvictionSettings settings{.values = named->values, .fetch = kFetch};
+  std::uint64_t apart = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::size_t room = comparable(policy, 10 + seed * seed % 60);
+    const auto requests = random_requests(2000, room / 4, Sizes::kDiffering, 1000 * seed);
+    INFO("trace " << seed << ", a cache of " << room);
+    CHECK(
+        compare_eviction(policy, *make_naive(policy, room, weighed.cost), room, requests, settings)
+            .differences == 0);
+    apart +=
+        compare_eviction(policy, *make_naive(policy, room), room, requests, settings).differences;
+  }
+  CHECK(apart > 1000);  // the cost changes what is evicted
+}
+
+TEST_CASE("GDSF with an object's bytes as its cost is LFU with dynamic aging", "[cache]") {
+  // Cherkasova 1998: size / size is 1, and priority = L + frequency.
+  const EvictionSettings settings{.values = parse_eviction_name("gdsf(cost=bytes)")->values};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::size_t room = 10 + seed * seed % 60;
+    const auto requests = random_requests(2000, room / 4, Sizes::kDiffering, 1000 * seed);
+    const Comparison compared = compare_eviction(
+        EvictionPolicy::kGdsf, *make_naive(EvictionPolicy::kLfuda, room), room, requests, settings);
+    CHECK(compared.differences == 0);
+    CHECK(compared.hits > 100);
   }
 }
 

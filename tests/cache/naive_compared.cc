@@ -138,7 +138,8 @@ class NaiveLfuda final : public NaiveCache {
 // Holds where the victim is chosen among all entries.
 class NaiveHyperbolic final : public NaivePlaces {
  public:
-  using NaivePlaces::NaivePlaces;
+  NaiveHyperbolic(std::uint64_t capacity, const NaiveCost& cost)
+      : NaivePlaces(capacity), cost_(cost) {}
 
  private:
   struct Life {
@@ -157,9 +158,11 @@ class NaiveHyperbolic final : public NaivePlaces {
     return *std::ranges::min_element(places_, {}, [&](Id id) {
       const Life& life = lives_.at(id);
       const double time = static_cast<double>(now_ - life.stored) + 1;
-      return life.uses / (time * static_cast<double>(size_of(id)));
+      const auto size = static_cast<double>(size_of(id));
+      return life.uses * cost_.of(size) / (time * size);
     });
   }
+  NaiveCost cost_;
   std::map<Id, Life> lives_;
   std::uint64_t now_ = 0;
 };
@@ -253,7 +256,8 @@ class NaiveLirs final : public NaiveCache {
 
 }  // namespace
 
-std::unique_ptr<NaiveCache> make_naive_compared(EvictionPolicy policy, std::uint64_t capacity) {
+std::unique_ptr<NaiveCache> make_naive_compared(EvictionPolicy policy, std::uint64_t capacity,
+                                                const NaiveCost& cost) {
   switch (policy) {
     case EvictionPolicy::kRandom:
       return std::make_unique<NaiveRandom>(capacity);
@@ -264,7 +268,7 @@ std::unique_ptr<NaiveCache> make_naive_compared(EvictionPolicy policy, std::uint
     case EvictionPolicy::kLfuda:
       return std::make_unique<NaiveLfuda>(capacity);
     case EvictionPolicy::kHyperbolic:
-      return std::make_unique<NaiveHyperbolic>(capacity);
+      return std::make_unique<NaiveHyperbolic>(capacity, cost);
     case EvictionPolicy::kLirs:
       return std::make_unique<NaiveLirs>(capacity);
     default:

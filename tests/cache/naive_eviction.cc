@@ -235,7 +235,7 @@ class NaiveLfu final : public NaiveRanked {
 
 class NaiveGdsf final : public NaiveRanked {
  public:
-  using NaiveRanked::NaiveRanked;
+  NaiveGdsf(std::uint64_t capacity, const NaiveCost& cost) : NaiveRanked(capacity), cost_(cost) {}
 
  private:
   void added(const NaiveRequest& request) override {
@@ -243,12 +243,14 @@ class NaiveGdsf final : public NaiveRanked {
     used(request);
   }
   void used(const NaiveRequest& request) override {
-    rank(request.id, l_ + ++uses_[request.id] / static_cast<double>(request.size));
+    const auto size = static_cast<double>(request.size);
+    rank(request.id, l_ + ++uses_[request.id] * cost_.of(size) / size);
   }
   void gone(Id id) override {
     l_ = std::max(l_, ranks_[id].value);
     NaiveRanked::gone(id);
   }
+  NaiveCost cost_;
   std::map<Id, double> uses_;
   double l_ = 0;
 };
@@ -400,7 +402,7 @@ class NaiveWTinyLfu final : public NaiveCache {
 // victim is chosen among all entries. The borders of ages and classes are the policy's own.
 class NaiveLhd final : public NaiveCache {
  public:
-  using NaiveCache::NaiveCache;
+  NaiveLhd(std::uint64_t capacity, const NaiveCost& cost) : NaiveCache(capacity), cost_(cost) {}
 
  private:
   struct Life {
@@ -482,8 +484,10 @@ class NaiveLhd final : public NaiveCache {
     const std::uint32_t bucket = HitDensity::bucket_of(clock_ - state.used);
     const auto learnt = densities_.find({state.of_class, bucket});
     const double value = learnt == densities_.end() ? 1 / (first_age(bucket) + 1) : learnt->second;
-    return value / static_cast<double>(size_of(id));
+    const auto size = static_cast<double>(size_of(id));
+    return value / (size / cost_.of(size));
   }
+  NaiveCost cost_;
   std::map<Id, State> states_;
   Ids places_;
   std::vector<Life> lives_;
@@ -494,7 +498,8 @@ class NaiveLhd final : public NaiveCache {
 
 }  // namespace
 
-std::unique_ptr<NaiveCache> make_naive(EvictionPolicy policy, std::uint64_t capacity) {
+std::unique_ptr<NaiveCache> make_naive(EvictionPolicy policy, std::uint64_t capacity,
+                                       const NaiveCost& cost) {
   switch (policy) {
     case EvictionPolicy::kSieve:
       return std::make_unique<NaiveSieve>(capacity);
@@ -513,15 +518,15 @@ std::unique_ptr<NaiveCache> make_naive(EvictionPolicy policy, std::uint64_t capa
     case EvictionPolicy::kLfu:
       return std::make_unique<NaiveLfu>(capacity);
     case EvictionPolicy::kGdsf:
-      return std::make_unique<NaiveGdsf>(capacity);
+      return std::make_unique<NaiveGdsf>(capacity, cost);
     case EvictionPolicy::kWTinyLfu:
       return std::make_unique<NaiveWTinyLfu>(capacity);
     case EvictionPolicy::kLhd:
-      return std::make_unique<NaiveLhd>(capacity);
+      return std::make_unique<NaiveLhd>(capacity, cost);
     case EvictionPolicy::kBelady:
       return std::make_unique<NaiveBelady>(capacity);
     default:
-      return make_naive_compared(policy, capacity);
+      return make_naive_compared(policy, capacity, cost);
   }
 }
 

@@ -61,9 +61,18 @@ class NaiveCache {
   std::map<Id, std::uint64_t> residents_;
 };
 
-std::unique_ptr<NaiveCache> make_naive(EvictionPolicy policy, std::uint64_t capacity);
+// The cost of a miss, for the policies that weigh it.
+struct NaiveCost {
+  double fixed = 1;
+  double per_byte = 0;
+  double of(double bytes) const { return fixed + per_byte * bytes; }
+};
+
+std::unique_ptr<NaiveCache> make_naive(EvictionPolicy policy, std::uint64_t capacity,
+                                       const NaiveCost& cost = {});
 // The same for those that the proxy does not offer; null: it is another.
-std::unique_ptr<NaiveCache> make_naive_compared(EvictionPolicy policy, std::uint64_t capacity);
+std::unique_ptr<NaiveCache> make_naive_compared(EvictionPolicy policy, std::uint64_t capacity,
+                                                const NaiveCost& cost = {});
 // And for those of them that learn.
 std::unique_ptr<NaiveCache> make_naive_learning(EvictionPolicy policy, std::uint64_t capacity);
 
