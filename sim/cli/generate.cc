@@ -1,4 +1,5 @@
 // encore-sim generate: synthetic traces.
+#include <array>
 #include <charconv>
 #include <fstream>
 
@@ -95,6 +96,13 @@ class GenerateCommand final : public Command {
     a.text("--ttl", ttl_, "TTLs in seconds, in the forms of --size (0: none)");
     a.real("--rate", o.requests_per_second, "requests per second, for the times",
            {.min = 0, .max = 1e9, .without_min = true});
+    if (o.pattern == Pattern::kZipf) {
+      a.real("--sample", o.sample,
+             "write only the requests for this share of the objects, and draw no others: a stream "
+             "too long to write whole (1: all)",
+             {.min = 0, .max = 1, .without_min = true});
+      a.number("--sample-seed", o.sample_seed, "seed of the sample");
+    }
     a.flag("--even", even_, "make all times between requests equal (default: exponential)");
   }
 
@@ -143,6 +151,7 @@ class GenerateCommand final : public Command {
     monitor.begin("", options_.requests);
     std::uint64_t made = 0;
     std::uint64_t bytes = 0;
+    bool is_cut = false;
     GeneratedRequest request;
     constexpr std::uint64_t kReportEvery = 4096;
     while (generator.next(request)) {
@@ -155,8 +164,9 @@ class GenerateCommand final : public Command {
       }
       bytes += request.size_bytes;
       if (++made % kReportEvery == 0) {
-        monitor.done += kReportEvery;
-        if (monitor.stop && made < options_.requests) {
+        monitor.done = request.number;
+        is_cut = monitor.stop && request.number < options_.requests;
+        if (is_cut) {
           break;
         }
       }
@@ -165,7 +175,7 @@ class GenerateCommand final : public Command {
       return std::unexpected(finished.error());
     }
     // Only now: what waits for a reader has not noticed.
-    if (made < options_.requests) {
+    if (is_cut) {
       monitor.stopped();
     }
     return report(made, bytes);
@@ -179,6 +189,11 @@ class GenerateCommand final : public Command {
         {"pattern", name_},     {"output", output_}, {"requests", o.requests},
         {"objects", o.objects}, {"alpha", o.alpha},  {"one_hit_share", o.one_hit_share},
         {"size", size_},        {"ttl", ttl_},       {"rate", o.requests_per_second}};
+    if (o.sample < 1) {
+      outcome.report.parameters.insert(outcome.report.parameters.end(),
+                                       {Field{"sample", o.sample}, {"sample_seed", o.sample_seed}});
+      outcome.report.notes.push_back(sample_note());
+    }
     Table table{.key = "rows", .title = "", .columns = {}, .rows = {}};
     if (output_ != "-") {
       table.columns = {{"requests", "requests", Style::kCount},
@@ -187,6 +202,17 @@ class GenerateCommand final : public Command {
     table.rows.push_back({{"requests", made}, {"bytes_requested", bytes}});
     outcome.report.tables.push_back(std::move(table));
     return outcome;
+  }
+
+  std::string sample_note() const {
+    std::array<char, 400> rate{};
+    const auto end = std::to_chars(rate.data(), rate.data() + rate.size(), options_.sample,
+                                   std::chars_format::fixed)
+                         .ptr;
+    const std::string text(rate.data(), end);
+    return "The requests for a sample of " + text +
+           " of the objects. encore-sim replay with --trace-sample " + text + " --trace-requests " +
+           std::to_string(options_.requests) + " estimates the whole.";
   }
 
   GeneratorOptions options_;

@@ -17,7 +17,7 @@ constexpr std::size_t kHeaviest = 16;
 void take(LoadedTrace& trace, std::span<const Request> batch, std::vector<ReplayRequest>& kept) {
   kept.clear();
   for (const Request& request : batch) {
-    if (trace.requests_total++ % LoadedTrace::kMarkEvery == 0) {
+    if (trace.requests_read++ % LoadedTrace::kMarkEvery == 0) {
       trace.marks.push_back({trace.requests.size() + kept.size(), trace.bytes_total});
     }
     trace.bytes_total += request.size_bytes;
@@ -99,23 +99,33 @@ Result<void> thin_out(LoadedTrace& trace, ObjectSize rule, Monitor& monitor) {
 }  // namespace
 
 LoadedTrace::WarmedUp LoadedTrace::after(std::uint64_t warmup_requests) const {
-  const double rate = sample.rate();
-  if (rate >= 1) {
+  const double share = rate();
+  if (share >= 1) {
     return {.sample_requests = warmup_requests, .from = {}};
   }
-  const std::uint64_t number = (warmup_requests + kMarkEvery - 1) / kMarkEvery;
+  // In a trace that is itself a sample a request stands for several, all with its bytes.
+  const double kept = requests_read == requests_total ? 1
+                                                      : static_cast<double>(requests_read) /
+                                                            static_cast<double>(requests_total);
+  const auto estimated = [&](std::uint64_t count) {
+    return kept < 1 ? estimated_count(count, kept) : count;
+  };
+  const std::uint64_t number =
+      (static_cast<std::uint64_t>(static_cast<double>(warmup_requests) * kept) + kMarkEvery - 1) /
+      kMarkEvery;
   if (number >= marks.size()) {
-    return {.sample_requests = requests.size(), .from = {.rate = rate}};
+    return {.sample_requests = requests.size(), .from = {.rate = share}};
   }
   const Mark& mark = marks[number];
   return {.sample_requests = mark.sample_requests,
-          .from = {.rate = rate,
-                   .requests = requests_total - number * kMarkEvery,
-                   .bytes_requested = bytes_total - mark.bytes}};
+          .from = {
+              .rate = share,
+              .requests = requests_total - std::min(estimated(number * kMarkEvery), requests_total),
+              .bytes_requested = estimated(bytes_total - mark.bytes)}};
 }
 
 std::uint64_t LoadedTrace::footprint_bytes() const {
-  return estimated_count(objects.footprint_bytes(), sample.rate());
+  return estimated_count(objects.footprint_bytes(), rate());
 }
 
 Result<LoadedTrace> load_trace(TraceReader& reader, const HoldOptions& options, Monitor& monitor) {
@@ -127,16 +137,23 @@ Result<LoadedTrace> load_trace(TraceReader& reader, const HoldOptions& options, 
   LoadedTrace trace{.objects = ObjectTable(options.object_size),
                     .requests = std::move(*spool),
                     .sample = cache::SpatialSample(options.sample),
+                    .taken = options.taken,
                     .marks = {}};
   if (auto read = read_all(reader, trace, monitor); !read) {
     return std::unexpected(read.error());
+  }
+  trace.requests_total = options.taken_from == 0 ? trace.requests_read : options.taken_from;
+  if (trace.requests_read > trace.requests_total) {
+    return fail("the trace has " + std::to_string(trace.requests_read) +
+                " requests, --trace-requests " + std::to_string(options.taken_from) +
+                "; accepted: at least as many");
   }
   if (options.sample.objects_max != 0 && !monitor.stop) {
     if (auto thinned = thin_out(trace, options.object_size, monitor); !thinned) {
       return std::unexpected(thinned.error());
     }
   }
-  if (trace.sample.rate() < 1) {
+  if (trace.rate() < 1) {
     trace.objects.mark_heaviest(kHeaviest);
   }
   if (options.know_future && !monitor.stop) {

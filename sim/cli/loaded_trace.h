@@ -18,6 +18,10 @@ namespace encore::sim {
 struct HoldOptions {
   bool know_future = false;  // link each request to the next one for its object
   cache::SampleOptions sample;
+  // The trace may itself be a sample: of this share of its objects and, if that is not all, of so
+  // many requests.
+  double taken = 1;
+  std::uint64_t taken_from = 0;
   ObjectSize object_size = ObjectSize::kLargest;
 };
 
@@ -27,9 +31,14 @@ struct LoadedTrace {
   cache::SpatialSample sample;
   // Count of the whole trace, whatever the sample has of it.
   std::uint64_t requests_total = 0;
-  std::uint64_t bytes_total = 0;
-  std::uint64_t with_ttl = 0;  // requests of the sample
+  std::uint64_t requests_read = 0;  // fewer than those where they are a sample
+  std::uint64_t bytes_total = 0;    // of the requests that were read
+  std::uint64_t with_ttl = 0;       // requests of the sample
   double decode_seconds = 0;
+
+  double taken = 1;  // HoldOptions::taken
+  // The share of the whole trace's objects that is held.
+  double rate() const { return taken * sample.rate(); }
 
   // End of a warm-up. `sample_requests` of those held come before it. In a sample it ends at the
   // next multiple of kMarkEvery requests.

@@ -19,8 +19,8 @@ bool by_stack_distances(const LoadedTrace& trace, const cache::KernelOptions& ke
     return false;
   }
   const std::uint64_t largest = trace.objects.largest_bytes() + kernel.entry_overhead_bytes;
-  return trace.sample.rate() < 1 || (trace.objects.shrinks() == 0 &&
-                                     kernel.capacity_bytes >= std::max<std::uint64_t>(1, largest));
+  return trace.rate() < 1 || (trace.objects.shrinks() == 0 &&
+                              kernel.capacity_bytes >= std::max<std::uint64_t>(1, largest));
 }
 
 Result<void> run_stack(const LoadedTrace& trace, std::vector<CurvePoint*> points,
@@ -31,7 +31,7 @@ Result<void> run_stack(const LoadedTrace& trace, std::vector<CurvePoint*> points
   for (const CurvePoint* point : points) {
     curve.cache_bytes.push_back(point->kernel.capacity_bytes);
   }
-  auto runs = make_sample_runs<LruCurve>(trace.sample.rate(),
+  auto runs = make_sample_runs<LruCurve>(trace.rate(),
                                          [&](double rate) -> Result<std::unique_ptr<LruCurve>> {
                                            curve.rate = rate;
                                            return std::make_unique<LruCurve>(curve);
@@ -55,7 +55,7 @@ Result<void> run_stack(const LoadedTrace& trace, std::vector<CurvePoint*> points
     for (const std::vector<ReplayCounts>& part : parts) {
       of_parts.push_back(part[i]);
     }
-    const SampledFrom from = *fed ? warmed_up.from : seen_by(whole[i], trace.sample.rate());
+    const SampledFrom from = *fed ? warmed_up.from : seen_by(whole[i], trace.rate());
     points[i]->requests = estimated_counts(whole[i], from).requests;
     points[i]->ratios = estimated_hit_ratios(whole[i], of_parts, from);
   }

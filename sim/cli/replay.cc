@@ -84,6 +84,11 @@ class ReplayCommand final : public Command {
     a.number("--sample-objects", sample_.objects_max,
              "simulate a sample of at most N objects (0: all)");
     a.number("--sample-seed", sample_.seed, "seed of the sample");
+    a.real("--trace-sample", taken_,
+           "the trace itself is a sample of this share of the objects (1: it is whole)",
+           {.min = 0, .max = 1, .without_min = true});
+    a.number("--trace-requests", trace_requests_,
+             "requests of the whole trace, with --trace-sample");
     a.number("--mrc", curve_points_,
              "print miss-ratio curves of N points, from 0.1% of the footprint to all of it, "
              "instead of --cache-size (0: none)",
@@ -171,7 +176,9 @@ class ReplayCommand final : public Command {
         return std::unexpected(fits.error());
       }
     }
-    if (auto fits = check_plan(runs, sample_); !fits) {
+    cache::SampleOptions sampled = sample_;
+    sampled.rate *= taken_;
+    if (auto fits = check_plan(runs, sampled); !fits) {
       return std::unexpected(fits.error());
     }
     return planned;
@@ -180,7 +187,7 @@ class ReplayCommand final : public Command {
   static bool is_on_probation(const PlannedKernel& planned) {
     return planned.probation.has_value();
   }
-  bool is_sampled() const { return sample_.rate < 1 || sample_.objects_max != 0; }
+  bool is_sampled() const { return sample_.rate < 1 || sample_.objects_max != 0 || taken_ < 1; }
   bool must_hold(const std::vector<PlannedKernel>& planned) const {
     return hold_ || parts_ != 0 || bounds_.any() || warmup_.share > 0 || is_sampled() ||
            curve_points_ != 0 || fleet_.loses_node() ||
@@ -201,6 +208,9 @@ class ReplayCommand final : public Command {
     }
     if (auto probation = probation_.read(arguments); !probation) {
       return probation;
+    }
+    if ((taken_ < 1) != (trace_requests_ != 0)) {
+      return fail("--trace-sample and --trace-requests belong together: add the other one");
     }
     if (disk_.any() && (is_sampled() || curve_points_ != 0)) {
       return fail("--disk-size cannot be combined with a sample or --mrc");
@@ -294,14 +304,18 @@ class ReplayCommand final : public Command {
     const bool know_future = std::ranges::any_of(planned, [](const PlannedKernel& kernel) {
       return kernel.options.eviction == cache::EvictionPolicy::kBelady;
     });
-    auto trace = load_trace(
-        reader, {.know_future = know_future, .sample = sample_, .object_size = object_size_},
-        monitor);
+    auto trace = load_trace(reader,
+                            {.know_future = know_future,
+                             .sample = sample_,
+                             .taken = taken_,
+                             .taken_from = trace_requests_,
+                             .object_size = object_size_},
+                            monitor);
     if (!trace) {
       return std::unexpected(trace.error());
     }
     if (monitor.stopped()) {
-      report.notes.push_back(unread_note(trace->requests_total));
+      report.notes.push_back(unread_note(trace->requests_read));
       return {};
     }
     RunOptions options = run_options();
@@ -310,7 +324,7 @@ class ReplayCommand final : public Command {
       return std::unexpected(warmup.error());
     }
     options.warmup_requests = *warmup;
-    const double rate = trace->sample.rate();
+    const double rate = trace->rate();
     if (rate < 1 && trace->objects.objects() < kSampleObjectsMin) {
       return fail("a sample of " + std::to_string(trace->objects.objects()) + " objects of " +
                   std::to_string(trace->requests_total) +
@@ -487,6 +501,8 @@ class ReplayCommand final : public Command {
                            {"sample", sample_.rate},
                            {"sample_objects", sample_.objects_max},
                            {"sample_seed", sample_.seed},
+                           {"trace_sample", taken_},
+                           {"trace_requests", trace_requests_},
                            {"mrc", curve_points_},
                            {"parts", parts_},
                            {"remember_objects", remember_objects_},
@@ -505,6 +521,8 @@ class ReplayCommand final : public Command {
   DiskArguments disk_;
   ProbationArguments probation_;
   cache::SampleOptions sample_;
+  double taken_ = 1;
+  std::uint64_t trace_requests_ = 0;
   std::string object_size_text_ = "largest";
   ObjectSize object_size_ = ObjectSize::kLargest;
   std::uint64_t head_bytes_ = 0;

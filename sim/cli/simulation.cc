@@ -180,7 +180,7 @@ Result<void> check_entries(const LoadedTrace& trace, const std::vector<PlannedRu
 // One planned run over the whole trace, or over what is read before an interrupt.
 Result<FinishedRun> run_one(const LoadedTrace& trace, const PlannedRun& planned,
                             const RunOptions& options, Monitor& monitor) {
-  const double rate = trace.sample.rate();
+  const double rate = trace.rate();
   FinishedRun finished{
       .run = nullptr, .kernel = planned.options.kernel, .counts = {}, .ratios = {}};
   finished.kernel.capacity_bytes = capacity_of(planned, trace.footprint_bytes());

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/workload/random_words.h"
+#include "sim/workload/sampled_zipf.h"
 #include "sim/workload/zipf.h"
 
 namespace encore::sim {
@@ -225,6 +226,17 @@ class MixtureIds final : public Ids {
   std::vector<Part> parts_;
 };
 
+// Fills in time, size and lifetime of a request for its object.
+void describe(const GeneratorOptions& options, double seconds, GeneratedRequest& request) {
+  request.time_ns = static_cast<std::int64_t>(seconds * 1e9);
+  request.size_bytes = std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(value_for(options.size, request.id, options.seed)));
+  const double ttl = value_for(options.ttl, request.id, options.seed + 1);
+  constexpr double kTtlMax = 4e9;
+  request.ttl_seconds =
+      ttl > 0 ? static_cast<std::uint32_t>(std::clamp(ttl, 1.0, kTtlMax)) : 0xffffffffU;
+}
+
 class Stream final : public RequestGenerator {
  public:
   Stream(const GeneratorOptions& options, std::unique_ptr<Ids> ids)
@@ -237,14 +249,8 @@ class Stream final : public RequestGenerator {
     request.id = ids_->next(random_);
     const double gap = options_.poisson ? -std::log1p(-random_.next_real()) : 1.0;
     seconds_ += gap / options_.requests_per_second;
-    request.time_ns = static_cast<std::int64_t>(seconds_ * 1e9);
-    request.size_bytes = std::max<std::uint64_t>(
-        1, static_cast<std::uint64_t>(value_for(options_.size, request.id, options_.seed)));
-    const double ttl = value_for(options_.ttl, request.id, options_.seed + 1);
-    constexpr double kTtlMax = 4e9;
-    request.ttl_seconds =
-        ttl > 0 ? static_cast<std::uint32_t>(std::clamp(ttl, 1.0, kTtlMax)) : 0xffffffffU;
-    ++made_;
+    request.number = ++made_;
+    describe(options_, seconds_, request);
     return true;
   }
 
@@ -256,7 +262,58 @@ class Stream final : public RequestGenerator {
   std::uint64_t made_ = 0;
 };
 
+class SampledStream final : public RequestGenerator {
+ public:
+  explicit SampledStream(const GeneratorOptions& options)
+      : options_(options),
+        zipf_(options.objects, options.alpha, options.sample, options.sample_seed),
+        random_(options.seed) {}
+
+  bool next(GeneratedRequest& request) override {
+    if (zipf_.sampled().empty()) {
+      return false;
+    }
+    const SampledZipf::Draw drawn = zipf_.draw(random_);
+    if (drawn.passed >= options_.requests - number_) {
+      number_ = options_.requests;
+      return false;
+    }
+    const std::uint64_t events = drawn.passed + 1;
+    seconds_ += (options_.poisson ? draw_gamma(events, random_) : static_cast<double>(events)) /
+                options_.requests_per_second;
+    request.id = drawn.id;
+    request.number = number_ += events;
+    describe(options_, seconds_, request);
+    return true;
+  }
+
+ private:
+  GeneratorOptions options_;
+  SampledZipf zipf_;
+  Xoshiro random_;
+  double seconds_ = 0;
+  std::uint64_t number_ = 0;
+};
+
+Result<void> check_sample(const GeneratorOptions& o) {
+  if (!(o.sample > 0 && o.sample <= 1)) {
+    return fail("a sample of " + std::to_string(o.sample) + ", accepted: above 0, up to 1");
+  }
+  if (o.sample < 1 && o.pattern != Pattern::kZipf) {
+    return fail("a sample of another pattern than zipf");
+  }
+  const double sampled = o.sample * static_cast<double>(o.objects);
+  if (o.sample < 1 && sampled > static_cast<double>(SampledZipf::kSampledMax)) {
+    return fail("a sample of " + std::to_string(sampled) +
+                " objects, accepted: up to 100 million; lower --sample");
+  }
+  return {};
+}
+
 Result<void> check(const GeneratorOptions& o) {
+  if (auto fine = check_sample(o); !fine) {
+    return fine;
+  }
   const auto share = [](double x) { return x >= 0 && x <= 1; };
   if (o.requests == 0 || o.objects >= std::uint64_t{1} << kPartShift) {
     return fail(std::to_string(o.requests) + " requests for " + std::to_string(o.objects) +
@@ -346,6 +403,9 @@ Result<std::unique_ptr<RequestGenerator>> make_generator(const GeneratorOptions&
   }
   if (auto fine = check(o); !fine) {
     return std::unexpected(fine.error());
+  }
+  if (o.sample < 1) {
+    return std::make_unique<SampledStream>(o);
   }
   auto ids = make_ids(o);
   if (!ids) {

@@ -16,6 +16,7 @@ struct GeneratedRequest {
   std::int64_t time_ns = 0;
   std::uint64_t size_bytes = 0;
   std::uint32_t ttl_seconds = 0xffffffffU;  // kNoTtl
+  std::uint64_t number = 0;                 // of the whole stream, from 1, whatever the sample
 };
 
 //  enumerator  name       what
@@ -70,6 +71,9 @@ struct GeneratorOptions {
   Distribution ttl{.location = 0, .values = {}};  // 0: none
   double requests_per_second = 1000;
   bool poisson = true;  // exponential times between requests; else all the same
+  // zipf: only the requests for a sample of this share of the objects (sampled_zipf.h); 1: all.
+  double sample = 1;
+  std::uint64_t sample_seed = 1;
 };
 
 class RequestGenerator {
@@ -79,8 +83,9 @@ class RequestGenerator {
   virtual bool next(GeneratedRequest& request) = 0;
 };
 
-// Errors: no requests, alpha negative, shares outside 0..1, more objects than akamai's requests
-// can ask for, a mixture without parts or with a mixture in it. The message shows the value.
+// Errors: no requests, a sample of another pattern or of too many objects, alpha negative, shares
+// outside 0..1, more objects than akamai's requests can ask for, a mixture without parts or with a
+// mixture in it. The message shows the value.
 Result<std::unique_ptr<RequestGenerator>> make_generator(const GeneratorOptions& options);
 
 }  // namespace encore::sim
