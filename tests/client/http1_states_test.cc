@@ -15,21 +15,21 @@ namespace encore::server {
 namespace {
 
 enum class Place : std::uint8_t {
-  kNew,
-  kIdle,      // behind an answer
-  kHead,      // half of one has come
-  kAsking,    // waits for its origin
-  kContent,   // of a request comes
-  kAnswer,    // half of one has gone
-  kSlowHit,   // is not taken
-  kSlowMiss,  // likewise
-  kConnect,   // waits for its server
+  kUnused,
+  kIdle,        // behind an answer
+  kHead,        // half of one has come
+  kAsking,      // waits for its origin
+  kContent,     // of a request comes
+  kHalfAnswer,  // half of one has gone
+  kSlowHit,     // is not taken
+  kSlowMiss,    // likewise
+  kConnect,     // waits for its server
   kTunnel,
   kUpgrade,
 };
-constexpr auto kPlaces = {Place::kNew,     Place::kIdle,   Place::kHead,    Place::kAsking,
-                          Place::kContent, Place::kAnswer, Place::kSlowHit, Place::kSlowMiss,
-                          Place::kConnect, Place::kTunnel, Place::kUpgrade};
+constexpr auto kPlaces = {Place::kUnused,  Place::kIdle,       Place::kHead,    Place::kAsking,
+                          Place::kContent, Place::kHalfAnswer, Place::kSlowHit, Place::kSlowMiss,
+                          Place::kConnect, Place::kTunnel,     Place::kUpgrade};
 
 struct Placed {
   explicit Placed(Place where)
@@ -44,7 +44,7 @@ struct Placed {
   }
   bool is_forward() const { return place == Place::kConnect || place == Place::kTunnel; }
   bool is_slow() const { return place == Place::kSlowHit || place == Place::kSlowMiss; }
-  bool is_idle() const { return place == Place::kNew || place == Place::kIdle; }
+  bool is_idle() const { return place == Place::kUnused || place == Place::kIdle; }
   // Something will be recorded of it.
   bool has_request() const { return !is_idle() && place != Place::kHead; }
   bool is_tunnel() const { return is_forward() || place == Place::kUpgrade; }
@@ -100,7 +100,7 @@ struct Placed {
         client->say("PUT /put HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nten bytes.");
         world.run_until([&] { return world.origin.asked.ends_with("ten bytes."); });
         return;
-      case Place::kAnswer:
+      case Place::kHalfAnswer:
         ask(*client, "/asked");
         world.run_until_asked();
         world.origin.say("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nten bytes.");
@@ -187,7 +187,7 @@ TEST_CASE("a drain ends what is idle, and the rest goes on", "[client][connectio
 }
 
 TEST_CASE("an announced drain ends a connection with its next answer", "[client][connection]") {
-  Placed p(GENERATE(Place::kNew, Place::kIdle));
+  Placed p(GENERATE(Place::kUnused, Place::kIdle));
   p.store("/next", "next");
   p.records = p.world.records();
   p.world.world.draining = true;
@@ -227,9 +227,9 @@ TEST_CASE("in a drain a connection on which nothing moves is cut, but not in fro
 }
 
 TEST_CASE("in a drain a connection on which something moves is not cut", "[client][connection]") {
-  Placed p(GENERATE(Place::kContent, Place::kAnswer, Place::kTunnel, Place::kUpgrade));
+  Placed p(GENERATE(Place::kContent, Place::kHalfAnswer, Place::kTunnel, Place::kUpgrade));
   CAPTURE(static_cast<int>(p.place));
-  const bool by_client = p.place != Place::kAnswer && GENERATE(true, false);
+  const bool by_client = p.place != Place::kHalfAnswer && GENERATE(true, false);
   for (int i = 0; i < 6; ++i) {
     p.connection().end_if_quiet();
     const std::size_t heard = p.client->heard.size();
@@ -305,8 +305,8 @@ TEST_CASE("a client that takes too little in time is cut, and nobody else",
 }
 
 TEST_CASE("a connection that is cut for its memory ends with a reset", "[client][connection]") {
-  Placed p(GENERATE(Place::kNew, Place::kIdle, Place::kAsking, Place::kAnswer, Place::kSlowHit,
-                    Place::kSlowMiss));
+  Placed p(GENERATE(Place::kUnused, Place::kIdle, Place::kAsking, Place::kHalfAnswer,
+                    Place::kSlowHit, Place::kSlowMiss));
   CAPTURE(static_cast<int>(p.place));
   p.connection().cut_reader();
   CHECK(p.world.world.stats.slow_readers_cut.get() == 1);
