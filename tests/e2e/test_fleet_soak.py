@@ -112,7 +112,7 @@ class Soak(FleetCase):
     def setUp(self):
         super().setUp()
         self.engine.stop()
-        # What was confirmed survives its end.
+        # A confirmed purge survives its end.
         self.engine = Engine(self, "--appendonly", "yes", "--appendfsync", "always")
         self.watched = Watched()
         self.versions = self.watched.versions
@@ -267,7 +267,7 @@ class Soak(FleetCase):
         self.check_each_node()
 
     def check_each_node(self):
-        """What each node holds is new enough, those pages too that HAProxy asks others for."""
+        """Pages of every node are new enough, also those that HAProxy requests from others."""
         for name, node in self.nodes.items():
             for path, floor in self.watched.floors.items():
                 connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=30)
