@@ -1,5 +1,7 @@
 // Writes to a client that fail, or find no room, at any place of a connection: whichever it is,
 // each request is recorded once, and what is heard is the beginning of what would have been.
+#include "proxy/client/http1_connection.h"
+
 #include <cerrno>
 #include <string>
 #include <string_view>

@@ -1,4 +1,6 @@
 // Refused requests on a connection of HTTP/1, and whether another may follow.
+#include "proxy/client/http1_connection.h"
+
 #include <string>
 #include <string_view>
 

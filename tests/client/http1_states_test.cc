@@ -1,5 +1,7 @@
 // A connection of HTTP/1 in each of its states, and all that is wanted of it there by who looks
 // after connections: a drain, a reload, a sweep, a shortage.
+#include "proxy/client/http1_connection.h"
+
 #include <chrono>
 #include <functional>
 #include <memory>

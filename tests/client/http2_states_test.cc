@@ -1,5 +1,7 @@
 // A connection of HTTP/2 in each of its states, and all that is wanted of it there by who looks
 // after connections: a drain, a reload, a sweep.
+#include "proxy/client/http2_connection.h"
+
 #include <algorithm>
 #include <chrono>
 #include <optional>

@@ -42,6 +42,34 @@ TEST_CASE("what needs neither cache nor origin is answered here", "[exchange][de
   CHECK(answer.value_or(LocalResponse{}).detail == row.detail);
 }
 
+TEST_CASE("a rule, or the port that is asked for, may answer in place of the origin",
+          "[exchange][decide]") {
+  config::Config config;
+  config::Rule denies;
+  denies.path = {"/denied"};
+  denies.deny = 451;
+  config::Rule passes;
+  passes.path = {"/passed"};
+  config::Rule moves;
+  moves.path = {"/moved"};
+  moves.add_prefix = "/v2/";
+  config.rule = {denies, passes, moves};
+  const auto runtime = some_runtime(config);
+  const auto answer_to = [&](const std::string& where) {
+    const auto request =
+        some_request("GET http://" + where + " HTTP/1.1\nHost: a.example\n", runtime);
+    return answer_locally(*request).value_or(LocalResponse{});
+  };
+  CHECK(answer_to("a.example/denied").status == 451);
+  CHECK(answer_to("a.example/denied").outcome == Outcome::kDenied);
+  CHECK(answer_to("a.example/passed").status == 0);
+  CHECK(answer_to("a.example/moved").status == 0);
+  CHECK(answer_to("a.example/none").status == 0);
+  CHECK(answer_to("a.example:25/").status == 403);
+  CHECK(answer_to("a.example:25/").detail == "unsafe-port");
+  CHECK(answer_to("a.example:80/").status == 0);
+}
+
 TEST_CASE("a request takes the road that its method, conditions and content leave it",
           "[exchange][decide]") {
   struct Row {

@@ -1,4 +1,6 @@
 // Exchanges that are answered without an origin, or whose content is refused.
+#include "proxy/exchange/exchange.h"
+
 #include <chrono>
 #include <string>
 

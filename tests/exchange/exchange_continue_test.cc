@@ -1,4 +1,6 @@
 // A reader that the others of a shared transfer do not wait for goes on by itself, or ends.
+#include "proxy/exchange/exchange.h"
+
 #include <chrono>
 #include <string>
 #include <vector>
