@@ -202,6 +202,7 @@ TEST_CASE("of those that wait for memory the one that has for longest gives way"
   Origin first;
   Origin second;
   World world({first.url(), second.url()});
+  world.wastes_bytes = true;  // those of the response that gives way
   Begun one(world, first, "/one");
   Begun two(world, second, "/two");
   Fetches place(world);
