@@ -53,7 +53,10 @@ TEST_CASE("a rule, or the port that is asked for, may answer in place of the ori
   config::Rule moves;
   moves.path = {"/moved"};
   moves.add_prefix = "/v2/";
-  config.rule = {denies, passes, moves};
+  config::Rule grows;
+  grows.path = {"/xx*"};
+  grows.replace = {"x=>" + std::string(100, 'y')};
+  config.rule = {denies, passes, moves, grows};
   const auto runtime = some_runtime(config);
   const auto answer_to = [&](const std::string& where) {
     const auto request =
@@ -65,6 +68,8 @@ TEST_CASE("a rule, or the port that is asked for, may answer in place of the ori
   CHECK(answer_to("a.example/passed").status == 0);
   CHECK(answer_to("a.example/moved").status == 0);
   CHECK(answer_to("a.example/none").status == 0);
+  CHECK(answer_to("a.example/" + std::string(100, 'x')).status == 0);
+  CHECK(answer_to("a.example/" + std::string(1000, 'x')).status == 414);
   CHECK(answer_to("a.example:25/").status == 403);
   CHECK(answer_to("a.example:25/").detail == "unsafe-port");
   CHECK(answer_to("a.example:80/").status == 0);

@@ -64,6 +64,21 @@ TEST_CASE("a client that brings nothing is silent, one that brings little is slo
   CHECK(upload.look(kBegin + seconds(10)) == (bytes == 999 ? Pace::kGood : Pace::kSlow));
 }
 
+TEST_CASE("without a limit of time nobody is silent, and little is little within a minute",
+          "[exchange][upload]") {
+  config::Config config;
+  config.timeouts.client_body = seconds(0);
+  config.limits.client_body_rate_min = GENERATE(0U, 100U);
+  const bool has_least = config.limits.client_body_rate_min != 0;
+  const auto request = post("Transfer-Encoding: chunked\n", config);
+  Upload upload(*request, kBegin);
+  CHECK(upload.look(kBegin) == Pace::kGood);
+  CHECK(upload.look(kBegin + seconds(60) - Nanoseconds(1)) == Pace::kGood);
+  CHECK(upload.look(kBegin + seconds(60)) == (has_least ? Pace::kSlow : Pace::kGood));
+  CHECK(upload.take(6000, kBegin + seconds(61)) == UploadProgress::kMore);
+  CHECK(upload.look(kBegin + seconds(120)) == Pace::kGood);
+}
+
 TEST_CASE("time in which the origin was waited for is not the client's", "[exchange][upload]") {
   config::Config config;
   config.timeouts.client_body = seconds(10);
