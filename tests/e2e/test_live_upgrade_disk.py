@@ -11,6 +11,7 @@ import subprocess
 import unittest
 
 from client import Client, field, get
+from engine import Engine
 from harness import DEADLINE, eventually, need_program, sanitized
 from operate import Operator
 from test_disk_tier import DiskCase, content
@@ -155,6 +156,9 @@ class DiskUpgrade(DiskUpgradeCase):
         self.finish()
 
 
+FLEET_KEYS = {"fleet.node", "fleet.purges", "fleet.password_file"}
+
+
 class EachKey(DiskUpgradeCase):
     def test_those_that_a_reload_cannot_change_an_upgrade_does(self):
         state, more = self.directory / "state", self.directory / "more"
@@ -178,7 +182,7 @@ class EachKey(DiskUpgradeCase):
             "filters.resident_capacity": 1000,
             "log.access": str(self.directory / "second.log"),
         }
-        self.assertEqual(keys_marked("Upgrade"), set(changes))
+        self.assertEqual(keys_marked("Upgrade"), set(changes) | FLEET_KEYS)
         self.store(["/kept-20000"])
         for number, (name, value) in enumerate(changes.items()):
             with self.subTest(name):
@@ -198,6 +202,34 @@ class EachKey(DiskUpgradeCase):
                 self.assertEqual(0, proxy.exit_code(proxy.replaced[-1]))
         eventually(lambda: "/new-14-20000" in (self.directory / "second.log").read_text(),
                    "the second log is written")
+        self.finish()
+
+    def test_those_of_a_fleet(self):
+        """Purges of another stream, or of another node's position, are unknown: cached objects are validated."""
+        engine, password = Engine(self), self.directory / "password"
+        password.write_text("secret\n")
+        password.chmod(0o600)
+        self.start_proxy(state={"directory": str(self.directory / "state")},
+                         fleet={"purges": engine.url, "node": "first"})
+        changes = {"fleet.node": "second", "fleet.purges": engine.url + "?stream=other",
+                   "fleet.password_file": str(password)}
+        self.assertEqual(FLEET_KEYS, set(changes))
+        for name, value in changes.items():
+            with self.subTest(name):
+                if name == "fleet.password_file":
+                    engine.ask("CONFIG", "SET", "requirepass", "secret")
+                self.proxy.sections["fleet"][name.partition(".")[2]] = value
+                self.proxy.write_config()
+                self.assertIn(f"`encore upgrade` is needed for {name} (", self.reload_refused())
+                self.proxy.upgrade()
+                shown = Operator(self, self.proxy.program, "--config", self.proxy.config_path).run(
+                    "config", "get", name).out
+                # The URL of an engine may have a password.
+                self.assertEqual("(secret, not shown)" if name == "fleet.purges" else value,
+                                 shown.rstrip())
+                eventually(lambda: self.proxy.metrics()["encore_fleet_engine_connected"] == 1,
+                           "it speaks to the engine")
+                self.assertEqual(0, self.proxy.exit_code(self.proxy.replaced[-1]))
         self.finish()
 
     def reload_refused(self):
