@@ -46,7 +46,7 @@ TEST_CASE("A hint stores the first request, and is remembered as if enough had c
     AdmissionRule rule;
     AdmitReason next;  // for the same key without a hint
   };
-  constexpr AdmissionRule kThird{.kind = AdmissionRule::Kind::kNthHit, .parameter = 3};
+  static constexpr AdmissionRule kThird{.kind = AdmissionRule::Kind::kNthHit, .parameter = 3};
   const Row row =
       GENERATE(values<Row>({{AdmissionPolicy::kSecondHit, {}, AdmitReason::kSecondRequest},
                             {AdmissionPolicy::kExactSecondHit, {}, AdmitReason::kSecondRequest},
