@@ -1,10 +1,12 @@
 // The disk tier by itself: where a record goes, or why it does not; names; what leaves first.
+// One thread uses it, without its mutex.
 #include "cache/disk_tier.h"
 
 #include <random>
 #include <set>
 #include <vector>
 
+#include "base/mutex.h"
 #include "cache/disk_names.h"
 #include "tests/cache/support.h"
 
@@ -26,7 +28,7 @@ DiskTier::PlaceRequest request(std::uint64_t number, std::uint64_t bytes = 1) {
 }
 
 // Fills segments of the only disk with a record each that is in the index.
-std::vector<DiskPlace> fill(DiskTier& tier, std::size_t count) {
+std::vector<DiskPlace> fill(DiskTier& tier, std::size_t count) ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   std::vector<DiskPlace> places;
   for (std::size_t i = 0; i < count; ++i) {
     const DiskDecision decision = tier.place(request(i, kTierSegment * 3 / 4));
@@ -40,7 +42,8 @@ std::vector<DiskPlace> fill(DiskTier& tier, std::size_t count) {
 }  // namespace
 
 TEST_CASE("Records go to disks in proportion to their size, and stay there if another is lost",
-          "[cache][disk]") {
+          "[cache][disk]")
+ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   const std::vector<std::uint32_t> segments = {100, 200, 500};
   DiskTier all(tier_options(segments));
   DiskTier less(tier_options(segments));
@@ -73,7 +76,8 @@ TEST_CASE("Records go to disks in proportion to their size, and stay there if an
   CHECK(less.bytes_in_service() == 0);
 }
 
-TEST_CASE("A record is refused for the first of the reasons that there are", "[cache][disk]") {
+TEST_CASE("A record is refused for the first of the reasons that there are", "[cache][disk]")
+ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   for (unsigned facts = 0; facts < 32; ++facts) {
     const bool is_short = (facts & 1U) != 0;
     const bool is_queue_full = (facts & 2U) != 0;
@@ -103,7 +107,8 @@ TEST_CASE("A record is refused for the first of the reasons that there are", "[c
   }
 }
 
-TEST_CASE("What is moved takes of the write rate, and is never refused for it", "[cache][disk]") {
+TEST_CASE("What is moved takes of the write rate, and is never refused for it", "[cache][disk]")
+ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   const std::uint64_t rate = GENERATE(0U, 100'000U);
   KernelOptions options = tier_options({64});
   options.disk_rules.write_rate_max = rate;
@@ -130,7 +135,8 @@ TEST_CASE("What is moved takes of the write rate, and is never refused for it", 
   CHECK(tier.place(later).outcome == DiskOutcome::kPlaced);
 }
 
-TEST_CASE("The highest of rates does not overflow, over however long a time", "[cache][disk]") {
+TEST_CASE("The highest of rates does not overflow, over however long a time", "[cache][disk]")
+ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   KernelOptions options = tier_options({8});
   options.disk_rules.write_rate_max = kWriteRateMax;
   DiskTier tier(options);
@@ -143,7 +149,8 @@ TEST_CASE("The highest of rates does not overflow, over however long a time", "[
   }
 }
 
-TEST_CASE("Names have numbers as long as there are any; usual ones always", "[cache][disk]") {
+TEST_CASE("Names have numbers as long as there are any; usual ones always", "[cache][disk]")
+ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   DiskTier tier(tier_options({8}));
   CHECK(tier.intern("") == 0);
   CHECK(tier.names(0).empty());
@@ -170,7 +177,8 @@ TEST_CASE("Names have numbers as long as there are any; usual ones always", "[ca
 }
 
 TEST_CASE("What is placed is counted, and what fills a disk apart, until it was full once",
-          "[cache][disk]") {
+          "[cache][disk]")
+ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   DiskTier tier(tier_options({8}));
   CHECK(tier.is_filling(0));
   DiskTier::PlaceRequest wish = request(1, 1000);
@@ -217,7 +225,8 @@ TEST_CASE("What is placed is counted, and what fills a disk apart, until it was 
 }
 
 TEST_CASE("Segments are reclaimed in their order, shard after shard, once few are free",
-          "[cache][disk]") {
+          "[cache][disk]")
+ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   const bool counts = GENERATE(true, false);
   KernelOptions options = tier_options({8});
   options.shards = 2;
@@ -266,8 +275,8 @@ TEST_CASE("Segments are reclaimed in their order, shard after shard, once few ar
   CHECK(tier.reclaim_shard(0, kIndexMax) == 0U);
 }
 
-TEST_CASE("An index near its bound lets segments go, and a lost disk lets all go",
-          "[cache][disk]") {
+TEST_CASE("An index near its bound lets segments go, and a lost disk lets all go", "[cache][disk]")
+ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   DiskTier tier(tier_options({8}));
   const std::vector<DiskPlace> places = fill(tier, 3);
   const std::uint64_t held = tier.index_bytes();
@@ -294,7 +303,8 @@ TEST_CASE("An index near its bound lets segments go, and a lost disk lets all go
 }
 
 TEST_CASE("What a start finds is known by its segments' order, and hidden until it is loaded",
-          "[cache][disk]") {
+          "[cache][disk]")
+ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   DiskTier tier(tier_options({8, 8}));
   const std::vector<std::uint64_t> sequences = {9, 0, 5, 7};
   CHECK(tier.attach(0, sequences, 40));
@@ -350,7 +360,8 @@ TEST_CASE("What a start finds is known by its segments' order, and hidden until 
   CHECK_FALSE(tier.takes_found(place(0, 8)));
 }
 
-TEST_CASE("A disk that was full at the last start is no more filled", "[cache][disk]") {
+TEST_CASE("A disk that was full at the last start is no more filled", "[cache][disk]")
+ENCORE_NO_THREAD_SAFETY_ANALYSIS {
   for (const std::uint32_t used : {5U, 6U}) {
     DiskTier tier(tier_options({8}));
     std::vector<std::uint64_t> sequences;
