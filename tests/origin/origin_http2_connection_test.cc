@@ -90,7 +90,7 @@ class FarServer {
     const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(bytes_[at]); };
     for (std::size_t at = kPreface; at + kHeader <= bytes_.size();) {
       const std::size_t length =
-          (std::size_t{byte(at)} << 16U) + (byte(at + 1) << 8U) + byte(at + 2);
+          (std::size_t{byte(at)} << 16U) + (std::size_t{byte(at + 1)} << 8U) + byte(at + 2);
       const std::uint32_t stream = (std::uint32_t{byte(at + 7)} << 8U) + byte(at + 8);
       call(static_cast<h2::FrameType>(byte(at + 3)), stream,
            std::string_view(bytes_).substr(at + kHeader, length));
