@@ -102,6 +102,14 @@ def need_program(*names):
     return paths[0] if len(paths) == 1 else paths
 
 
+def need_simulator():
+    """The path of encore-sim; skips the test where none is named."""
+    program = os.environ.get("ENCORE_SIM")
+    if not program:
+        raise unittest.SkipTest("ENCORE_SIM does not name the simulator")
+    return program
+
+
 def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -4,7 +4,7 @@ import os
 import sys
 import unittest
 
-from harness import Case
+from harness import Case, need_simulator
 
 WHY = None
 lab = np = None
@@ -24,9 +24,7 @@ else:
 class LaboratoryCase(Case):
     def sim(self, *arguments):
         """The output of encore-sim."""
-        program = os.environ.get("ENCORE_SIM")
-        if not program:
-            self.skipTest("ENCORE_SIM does not name the program")
+        program = need_simulator()
         return self.run_client([program, *arguments]).stdout.decode()
 
     def refused(self, pattern, call, *arguments, **options):

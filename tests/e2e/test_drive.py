@@ -1,21 +1,18 @@
 """encore-sim drive against a proxy that gives wrong answers, and when it is interrupted."""
 
 import json
-import os
 import signal
 import subprocess
 import unittest
 
-from harness import Case, clean_environment, eventually
+from harness import Case, clean_environment, eventually, need_simulator
 from origin import Origin, fresh, response
 
 
 class Drive(Case):
     def setUp(self):
         super().setUp()
-        program = os.environ.get("ENCORE_SIM")
-        if not program:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        program = need_simulator()
         self.trace = self.directory / "trace.csv"
         self.trace.write_text("time,key,size\n" + "".join(f"{n},{n % 10},5\n" for n in range(40)))
         self.command = [program, "drive", self.trace, "--json"]

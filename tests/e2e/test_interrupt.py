@@ -16,7 +16,7 @@ import subprocess
 import termios
 import unittest
 
-from harness import DEADLINE, Case, clean_environment, eventually, free_port, stop_process
+from harness import Case, DEADLINE, clean_environment, eventually, free_port, need_simulator, stop_process
 from terminal import Terminal
 
 # Lines of a trace, of which the last one is cut off: it counts for nothing.
@@ -54,9 +54,7 @@ def is_at_rest(process):
 class Interrupted(Case):
     def setUp(self):
         super().setUp()
-        self.program = os.environ.get("ENCORE_SIM")
-        if not self.program:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        self.program = need_simulator()
         self.environment = clean_environment(TMPDIR=self.directory)
 
     def begin(self, *arguments, **options):

@@ -7,14 +7,13 @@ predicts the proxy's outcome of every request, and ends with the same bytes in t
 
 import json
 import lzma
-import os
 import pathlib
 import struct
 import subprocess
 import unittest
 import zlib
 
-from harness import Case, clean_environment, eventually, free_port
+from harness import Case, clean_environment, eventually, free_port, need_simulator
 
 TRACE = pathlib.Path(__file__).parent / "data" / "web07-50000.trace.xz"
 REQUESTS = 50_000
@@ -41,9 +40,7 @@ def ttl_of(key, short):
 class Keystone(Case):
     def setUp(self):
         super().setUp()
-        self.program = os.environ.get("ENCORE_SIM")
-        if not self.program:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        self.program = need_simulator()
         self.journal = self.directory / "decisions.journal"
 
     def write_trace(self, short_ttl):

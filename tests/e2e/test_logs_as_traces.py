@@ -1,12 +1,11 @@
 """The simulator reads the proxy's logs: the same requests, objects and bytes."""
 
 import json
-import os
 import subprocess
 import unittest
 
 from client import Client
-from harness import Case, clean_environment, eventually, free_port
+from harness import Case, clean_environment, eventually, free_port, need_simulator
 from origin import Origin, fresh
 
 OBJECTS = 7
@@ -16,9 +15,7 @@ BODY = 1000
 
 class LogsAsTraces(Case):
     def stats(self, log):
-        program = os.environ.get("ENCORE_SIM")
-        if not program:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        program = need_simulator()
         ended = subprocess.run([program, "stats", log, "--json"], timeout=120, capture_output=True,
                                text=True, env=clean_environment())
         self.assertEqual(0, ended.returncode, ended.stderr)

@@ -9,13 +9,12 @@ docs/decisions/0611.
 import bisect
 import hashlib
 import json
-import os
 import random
 import subprocess
 import unittest
 
 from client import Client, field
-from harness import Case, clean_environment, free_port, sanitized
+from harness import Case, clean_environment, free_port, need_simulator, sanitized
 from origin import Origin, fresh
 
 NODES = 3
@@ -38,9 +37,7 @@ def sha1_ring(points=200):
 class Nodes(Case):
     def setUp(self):
         super().setUp()
-        self.program = os.environ.get("ENCORE_SIM")
-        if not self.program:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        self.program = need_simulator()
         if sanitized():
             self.skipTest("what is stored is the same in every build")
         self.trace = self.directory / "trace.csv"

@@ -6,7 +6,7 @@ import os
 import pathlib
 import unittest
 
-from harness import Case, clean_environment, need_program
+from harness import Case, clean_environment, need_program, need_simulator
 
 BUILD = pathlib.Path(os.environ.get("ENCORE", ".")).resolve().parent
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -17,9 +17,7 @@ EXAMPLE = ROOT / "tests" / "package" / "own_policy"
 class OwnPolicy(Case):
     def test_a_policy_of_an_installed_package(self):
         cmake = need_program("cmake")
-        sim = os.environ.get("ENCORE_SIM")
-        if not sim:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        sim = need_simulator()
         installed, build = self.directory / "installed", self.directory / "build"
         self.run_client([cmake, "--install", BUILD, "--prefix", installed, "--component", "encore_sim_package"])
         # Nothing of the source tree is used, and no option of its compiler.

@@ -3,13 +3,12 @@ by encore-sim through the same kernel, has no difference."""
 
 import itertools
 import json
-import os
 import random
 import subprocess
 import unittest
 
 from client import Client
-from harness import Case, clean_environment
+from harness import Case, clean_environment, need_simulator
 from origin import Origin, fresh
 
 ADMISSIONS = ("second-hit", "exact-second-hit", "nth-hit", "probability", "size-threshold",
@@ -27,9 +26,7 @@ def answer(exchange):
 
 class Policies(Case):
     def test_the_journal_of_every_policy_replays_without_a_difference(self):
-        sim = os.environ.get("ENCORE_SIM")
-        if not sim:
-            raise unittest.SkipTest("ENCORE_SIM does not name the simulator")
+        sim = need_simulator()
         origin = Origin(self, default=answer)
         pairs = zip(EVICTIONS, itertools.cycle(ADMISSIONS))
         for number, (eviction, admission) in enumerate(pairs):
@@ -37,9 +34,7 @@ class Policies(Case):
                 self.verify(sim, origin, number, eviction, admission)
 
     def test_the_journal_of_probation_replays_without_a_difference(self):
-        sim = os.environ.get("ENCORE_SIM")
-        if not sim:
-            raise unittest.SkipTest("ENCORE_SIM does not name the simulator")
+        sim = need_simulator()
         origin = Origin(self, default=answer)
         disk = [{"path": str(self.directory / "disk"), "size": "4MiB", "segment": "256KiB"}]
         self.verify(sim, origin, 0, "sieve", "probation", disk=disk)

@@ -12,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from harness import clean_environment, eventually, free_port
+from harness import clean_environment, eventually, free_port, need_simulator
 from servers import Clients, Server, ServersCase
 
 SECONDS = float(os.environ.get("SERVERS_SOAK_SECONDS", 0))
@@ -80,9 +80,7 @@ class Driven(ServersCase):
         return trace
 
     def test_no_request_of_drive_fails(self):
-        program = os.environ.get("ENCORE_SIM")
-        if not program:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        program = need_simulator()
         seed = random.SystemRandom().randrange(1 << 32)
         rng = random.Random(seed)
         encore = self.reverse({"balance": rng.choice(["round-robin", "least-requests", "hash"])})

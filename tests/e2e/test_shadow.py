@@ -4,7 +4,6 @@ configured."""
 
 import json
 import lzma
-import os
 import pathlib
 import signal
 import struct
@@ -14,7 +13,7 @@ import unittest
 import zlib
 
 from client import Client, get
-from harness import Case, clean_environment, eventually
+from harness import Case, clean_environment, eventually, need_simulator
 from origin import Origin, fresh, response
 
 TRACE = pathlib.Path(__file__).parent / "data" / "web07-50000.trace.xz"
@@ -62,9 +61,7 @@ class Equality(Shadows):
 
     def setUp(self):
         super().setUp()
-        self.program = os.environ.get("ENCORE_SIM")
-        if not self.program:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        self.program = need_simulator()
         self.origin = Origin(self, default=self.answer)
 
     def answer(self, exchange):

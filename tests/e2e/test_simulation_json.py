@@ -1,12 +1,11 @@
 """The JSON of encore-sim's commands is what docs/encore-sim.schema.json says, by a validator of JSON Schema."""
 
 import json
-import os
 import pathlib
 import subprocess
 import unittest
 
-from harness import Case, clean_environment, sanitized
+from harness import Case, clean_environment, need_simulator, sanitized
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "docs" / "encore-sim.schema.json"
@@ -55,9 +54,7 @@ COMMANDS = [
 class Json(Case):
     def setUp(self):
         super().setUp()
-        self.program = os.environ.get("ENCORE_SIM")
-        if not self.program:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        self.program = need_simulator()
         if sanitized():
             self.skipTest("what is printed is the same in every build")
         if subprocess.run([PYTHON, "-c", "import jsonschema"], capture_output=True, check=False).returncode:

@@ -1,20 +1,17 @@
 """The figures of encore-sim about its own speed and memory are true."""
 
 import json
-import os
 import resource
 import subprocess
 import unittest
 
-from harness import DEADLINE, Case, clean_environment, sanitized
+from harness import Case, DEADLINE, clean_environment, need_simulator, sanitized
 
 
 class Machine(Case):
     def setUp(self):
         super().setUp()
-        self.program = os.environ.get("ENCORE_SIM")
-        if not self.program:
-            self.skipTest("ENCORE_SIM does not name the program")
+        self.program = need_simulator()
 
     def run_program(self, *arguments):
         """(standard output, processor seconds that it used)"""

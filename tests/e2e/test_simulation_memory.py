@@ -1,11 +1,10 @@
 """encore-sim refuses, with the amount, what the memory that it may have cannot hold."""
 
-import os
 import resource
 import subprocess
 import unittest
 
-from harness import Case, clean_environment, sanitized
+from harness import Case, clean_environment, need_simulator, sanitized
 
 GIB = 1 << 30
 
@@ -13,9 +12,7 @@ GIB = 1 << 30
 class Memory(Case):
     def setUp(self):
         super().setUp()
-        self.program = os.environ.get("ENCORE_SIM")
-        if not self.program:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        self.program = need_simulator()
         if sanitized():
             self.skipTest("a sanitizer takes more memory than the program")
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import unittest
 
-from harness import Case, clean_environment
+from harness import Case, clean_environment, need_simulator
 
 COMMANDS = [
     "--help", "--version", "theory --help",
@@ -21,9 +21,7 @@ COMMANDS = [
 class Output(Case):
     def setUp(self):
         super().setUp()
-        self.program = os.environ.get("ENCORE_SIM")
-        if not self.program:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        self.program = need_simulator()
         (self.directory / "trace.csv").write_text("time,key,size\n1,a,10\n2,a,10\n3,b,10\n")
         (self.directory / "seeded.toml").write_text('[admission]\nseed = "01"\n')
 

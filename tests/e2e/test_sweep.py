@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import Case, clean_environment, eventually, free_port, listening, sanitized, stop_process
+from harness import Case, clean_environment, eventually, free_port, listening, need_simulator, sanitized, stop_process
 
 SWEEP = """traces = ["t.bin"]
 [fixed]
@@ -30,9 +30,7 @@ def has_dask():
 class Sweep(Case):
     def setUp(self):
         super().setUp()
-        program = os.environ.get("ENCORE_SIM")
-        if not program:
-            self.skipTest("ENCORE_SIM does not name the simulator")
+        program = need_simulator()
         programs = self.directory / "programs"
         programs.mkdir()
         (programs / "encore-sim").symlink_to(program)
