@@ -261,7 +261,7 @@ void Http1Connection::refuse(const Refusal& refusal, const RequestView* view) {
     is_gone = is_closed() && stream_.bytes_written() - before < reply.record.sent_bytes;
   }
   if (is_gone) set_unsent(reply.record);
-  services_.intake.record(reply, refused);
+  services_.intake.record(reply);
 }
 
 // Goes on at the end of this turn or in the next (schedule), or with the next share

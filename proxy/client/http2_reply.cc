@@ -90,7 +90,7 @@ void Http2Reply::send_refusal(const Refusal& refusal, const RequestView* view) {
   reply.record.sent_bytes = sent_bytes() + framed_bytes(text_.size());
   reply.record.connection = ClientConnectionEnd::kKept;
   if (services.runtime->logs_response_fields) reply.record.response_fields = reply.text.head;
-  services.intake.record(reply, refused);
+  services.intake.record(reply);
   (void)end_if_sent();
 }
 

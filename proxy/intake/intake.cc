@@ -186,15 +186,12 @@ Intake::Reply Intake::reply_to(const Refusal& refusal, const Refused& refused) {
   record.rule = refusal.rule;
   record.detail = refusal.detail;
   record.listener_name = listener.name;
+  if (head != nullptr) {
+    note_refused_purge(runtime, parts_.stats, listener, *head, *record.client, record.detail);
+  }
   return reply;
 }
 
-void Intake::record(const Reply& reply, const Refused& refused) {
-  const RequestRecord& record = reply.record;
-  parts_.log.record(record);
-  if (record.head == nullptr) return;
-  note_refused_purge(*parts_.runtime, parts_.stats, refused.listener, *record.head, *record.client,
-                     record.detail);
-}
+void Intake::record(const Reply& reply) { parts_.log.record(reply.record); }
 
 }  // namespace encore::server

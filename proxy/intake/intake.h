@@ -97,8 +97,9 @@ class Intake {
     http::SyntheticReply text;
     RequestRecord record;
   };
+  // Also counts a refused purge, before its client can know: call it once for each.
   Reply reply_to(const Refusal& refusal, const Refused& refused);
-  void record(const Reply& reply, const Refused& refused);
+  void record(const Reply& reply);
 
  private:
   std::optional<Outcome> check(const Arrival& arrival, const ListenerPolicy& policy,

@@ -130,7 +130,7 @@ TEST_CASE("a refusal has its response and its record", "[intake]") {
   CHECK(reply.record.detail == "no-route");
   CHECK(reply.record.listener_name == "front");
   CHECK(reply.record.head == world.view.head);
-  world.intake.record(reply, whom);
+  world.intake.record(reply);
   CHECK(world.stats.requests[static_cast<std::size_t>(Outcome::kNoRoute)].get() == 1);
   CHECK(reply.record.body_bytes == 0);
   // With content.
