@@ -1,6 +1,7 @@
 #include "proxy/process/fleet_purges.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,11 +41,7 @@ std::string name_of_machine() {
   return name.empty() ? "node" : name;
 }
 
-std::string hex_of(std::uint64_t number) {
-  std::string hex;
-  for (int shift = 60; shift >= 0; shift -= 4) hex += "0123456789abcdef"[(number >> shift) & 0xfU];
-  return hex;
-}
+std::string hex_of(std::uint64_t number) { return fmt::format("{:016x}", number); }
 
 // Differs if two nodes behave differently: secrets, and the node's name, are not in it.
 std::string hash_of(config::Config config) {
