@@ -253,8 +253,7 @@ std::optional<PurgeResult> FleetPurges::purge(const PurgeOrder& order) {
     purging->result = purged;
     purging->changed.notify_all();
   };
-  parts_.loop.post(
-      [purge = parts_.purge, order, done]() mutable { (void)purge(std::move(order), done); });
+  parts_.loop.post([purge = parts_.purge, order, done] { (void)purge(order, done); });
   const MutexLock lock(purging_->mutex);
   while (!purging_->result && !purging_->is_stopped) purging_->changed.wait(purging_->mutex);
   return std::exchange(purging_->result, std::nullopt);
