@@ -3,6 +3,7 @@
 // given back then, and each byte was counted once; sweeps that find nothing due change nothing.
 #pragma once
 
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -275,6 +276,7 @@ class Client {
     REQUIRE(::setsockopt(pair.far.get(), SOL_SOCKET, SO_RCVBUF, &kBufferBytes,
                          sizeof kBufferBytes) == 0);
     socket_ = std::move(pair.far);
+    is_shallow_ = true;
     start(std::move(pair.near), pair.far_address);
   }
   ~Client() { world_.leave(*this); }
@@ -286,7 +288,9 @@ class Client {
   void go() { socket_ = net::Socket(); }
   void reset() { net::reset_connection(socket_); }
   void look() {
+    if (!reads) has_waited_ = true;
     if (!socket_ || !reads || is_over()) return;
+    if (is_shallow_ && has_waited_) deepen();
     char room[65536];
     ssize_t got = 0;
     while ((got = ::recv(socket_.get(), room, sizeof room, 0)) > 0) {
@@ -309,6 +313,15 @@ class Client {
   bool was_reset = false;
 
  private:
+  // It has not read and does now: windows of a few bytes, each with its timer, would take seconds.
+  void deepen() {
+    constexpr int kBufferBytes = 1 << 20;
+    REQUIRE(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &kBufferBytes,
+                         sizeof kBufferBytes) == 0);
+    REQUIRE(::setsockopt(socket_.get(), IPPROTO_TCP, TCP_WINDOW_CLAMP, &kBufferBytes,
+                         sizeof kBufferBytes) == 0);
+    is_shallow_ = false;
+  }
   void start(net::Socket near, const net::Address& address) {
     connection_ = &world_.connect(std::move(near), address);
     world_.enter(*this);
@@ -316,6 +329,8 @@ class Client {
 
   ClientWorld& world_;
   net::Socket socket_;
+  bool is_shallow_ = false;
+  bool has_waited_ = false;
   ClientConnection* connection_ = nullptr;
 };
 
