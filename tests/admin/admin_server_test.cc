@@ -56,9 +56,11 @@ struct Serving {
   std::string finish(const Socket& client, const std::string& enough) {
     std::string got;
     loop.run_until([&] {
-      char buffer[4096];
-      const ssize_t more = ::recv(client.get(), buffer, sizeof buffer, 0);
-      if (more > 0) got.append(buffer, static_cast<std::size_t>(more));
+      char buffer[65536];
+      ssize_t more = 0;
+      while ((more = ::recv(client.get(), buffer, sizeof buffer, 0)) > 0) {
+        got.append(buffer, static_cast<std::size_t>(more));
+      }
       return more == 0 || (more < 0 && errno != EAGAIN) ||
              (!enough.empty() && got.find(enough) != std::string::npos);
     });
