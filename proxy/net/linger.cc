@@ -41,7 +41,7 @@ Lingering& Lingering::of(Loop& loop) {
   return static_cast<Lingering&>(*part);
 }
 
-void Lingering::take(Socket socket, TlsSessionPointer tls) {
+void Lingering::take(Socket socket, TlsSessionPointer tls, Event* watched) {
   if (entries_.size() >= kEntriesMax) {
     // Unsent bytes are worth more than a connection that only waits for its peer.
     const auto sent =
@@ -58,7 +58,9 @@ void Lingering::take(Socket socket, TlsSessionPointer tls) {
   entry.event.assign(loop_.base(), entry.socket.get(),
                      static_cast<short>((ended ? EV_READ : EV_WRITE) | EV_PERSIST),
                      &Lingering::on_event, &entry);
-  if (!entry.event.add()) return remove(entry);
+  const bool is_added = entry.event.add();
+  if (watched != nullptr) watched->remove();
+  if (!is_added) return remove(entry);
   if (!sweep_.is_running()) sweep_.start_periodic(std::chrono::seconds(1));
 }
 

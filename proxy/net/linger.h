@@ -29,8 +29,10 @@ class Lingering final : public LoopPart {
   ~Lingering() override;
 
   // Takes the connection over: sends what `tls` (or null) holds unsent, ends our side, lingers.
-  // If too many linger already, closes the oldest that has sent all, else the oldest.
-  void take(Socket socket, TlsSessionPointer tls);
+  // If too many linger already, closes the oldest that has sent all, else the oldest. `watched`, or
+  // null: by which the loop waits for what it sends until now. It is removed when there is another,
+  // so that the kernel sees no change.
+  void take(Socket socket, TlsSessionPointer tls, Event* watched = nullptr);
   // True if any of them holds what its socket has not taken yet: it goes lost with the loop.
   bool has_unsent() const;
   // Called each time that one does no more and none else does.

@@ -531,7 +531,6 @@ void Stream::detach() {
 
 void Stream::close_gracefully() {
   if (!is_open()) return;
-  detach();
   kept_.reset();
   // With nothing more to come, or nothing that could be sent, there is nothing to wait for.
   // A client that ended its side before still is to know that ours is whole.
@@ -540,7 +539,9 @@ void Stream::close_gracefully() {
   }
   const bool is_unsent = tls_ != nullptr && tls_->has_unsent();
   if (health_ != Health::kWell || (eof_ && !is_unsent)) return close();
-  Lingering::of(loop_).take(std::move(socket_), ready_ ? std::move(tls_) : TlsSessionPointer());
+  Lingering::of(loop_).take(std::move(socket_), ready_ ? std::move(tls_) : TlsSessionPointer(),
+                            &read_event_);
+  detach();
 }
 
 void Stream::abort() {
