@@ -1,5 +1,6 @@
 -- What wrk asks for. Arguments after "--": MODE TARGET HOST [KEYS]
 --   fixed    always TARGET
+--   once     TARGET, each time on a connection of its own
 --   keys     TARGET followed by a number below KEYS, uniformly
 --   counter  TARGET followed by a number that never repeats
 local requests, keys, prefix, suffix, count
@@ -7,8 +8,9 @@ local requests, keys, prefix, suffix, count
 function init(args)
   wrk.headers["Host"] = args[3]
   local mode = args[1]
-  if mode == "fixed" then
+  if mode == "fixed" or mode == "once" then
     wrk.path = args[2]
+    if mode == "once" then wrk.headers["Connection"] = "close" end
   elseif mode == "keys" then
     keys = tonumber(args[4])
     requests = {}

@@ -137,9 +137,9 @@ def missing_server(name, why):
 
 
 NGINX = """
-worker_processes 1; daemon off; pid {dir}/nginx.pid; error_log {dir}/nginx.error crit;
+worker_processes {workers}; daemon off; pid {dir}/nginx.pid; error_log {dir}/nginx.error crit;
 worker_rlimit_nofile {files};
-events {{ worker_connections 16384; }}
+events {{ worker_connections {connections}; }}
 http {{
   access_log {log};
   sendfile off; tcp_nodelay on;
@@ -162,8 +162,8 @@ http {{
 
 HAPROXY = """
 global
-  nbthread 1
-  maxconn 8000
+  nbthread {workers}
+  maxconn {connections}
   {global_log}
 defaults
   mode http
@@ -199,7 +199,7 @@ memory = "1GiB"
 [admission]
 policy = "{policy}"
 [workers]
-count = 1
+count = {workers}
 [limits]
 connections_per_client = 0
 [admin]
@@ -213,6 +213,8 @@ level = "warn"
 class Fleet:
     """Starts servers by name when they are first asked for, and stops them all at the end."""
 
+    connections = 16384  # that nginx and HAProxy take
+
     def __init__(self, programs, directory):
         """`programs` is the folder of the load programs' build, with `encore` next to `bench/`."""
         self.programs, self.directory = pathlib.Path(programs), pathlib.Path(directory)
@@ -220,8 +222,9 @@ class Fleet:
         self.origin = self.get("origin")
 
     def get(self, name):
-        """`origin`, `relay`, `floor:BYTES[:OBJECTS]`, or encore, nginx, haproxy with `+log`;
-        `encore+always` stores at the first request, `encore+disk` on a disk as well."""
+        """`origin`, `relay`, `floor:BYTES[:OBJECTS]`, or encore, nginx, haproxy with `+log`, or with
+        `+two`: two workers, on any CPU; `encore+always` stores at the first request, `encore+disk`
+        on a disk as well."""
         if name not in self.servers:
             kind = name.partition(":")[0].partition("+")[0]
             self.servers[name] = getattr(self, "_start_" + kind)(name)
@@ -245,6 +248,12 @@ class Fleet:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         return folder
+
+    def _workers(self, name):
+        return 2 if "+two" in name else 1
+
+    def _cpu(self, name):
+        return None if "+two" in name else PROXY_CPU
 
     def _load_program(self, name, program, arguments):
         path = self.programs / "bench" / program
@@ -274,10 +283,11 @@ class Fleet:
         if os.getuid() == 0:
             folder.chmod(0o755)
         (folder / "nginx.conf").write_text(NGINX.format(
-            dir=folder, port=port, origin=self.origin.port, log=log, files=OPEN_FILES))
+            dir=folder, port=port, origin=self.origin.port, log=log, files=OPEN_FILES,
+            workers=self._workers(name), connections=self.connections))
         user = ["-g", "user root;"] if os.getuid() == 0 else []
         return Server(name, [program, "-p", folder, "-c", folder / "nginx.conf", *user], port,
-                      log=folder / "output")
+                      log=folder / "output", cpu=self._cpu(name))
 
     def _start_haproxy(self, name):
         program = shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin")
@@ -286,10 +296,12 @@ class Fleet:
         folder, port = self._folder(name), free_port()
         logged = "+log" in name
         (folder / "haproxy.cfg").write_text(HAPROXY.format(
-            port=port, origin=self.origin.port,
+            port=port, origin=self.origin.port, workers=self._workers(name),
+            connections=self.connections,
             log="log global\n  option httplog" if logged else "",
             global_log="log stdout format raw local0" if logged else ""))
-        return Server(name, [program, "-f", folder / "haproxy.cfg"], port, log=folder / "output")
+        return Server(name, [program, "-f", folder / "haproxy.cfg"], port, log=folder / "output",
+                      cpu=self._cpu(name))
 
     def _start_encore(self, name):
         program = self.programs / "encore"
@@ -298,10 +310,10 @@ class Fleet:
         folder, port, forward = self._folder(name), free_port(), free_port()
         config = ENCORE.format(
             port=port, forward=forward, admin=free_port(), origin=self.origin.port,
-            policy="always" if "+always" in name else "second-hit",
+            policy="always" if "+always" in name else "second-hit", workers=self._workers(name),
             log=folder / "access.log" if "+log" in name else "")
         if "+disk" in name:
             config += f'\n[[disk]]\npath = "{folder / "disk"}"\nsize = "4GiB"\n'
         (folder / "encore.toml").write_text(config)
         return Server(name, [program, "--config", folder / "encore.toml"], port,
-                      forward_port=forward, log=folder / "output")
+                      forward_port=forward, log=folder / "output", cpu=self._cpu(name))
