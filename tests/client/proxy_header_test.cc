@@ -35,6 +35,7 @@ TEST_CASE("a PROXY header names the client of all requests behind it", "[client]
     b.client.say(kNamed.substr(0, cut));
     b.world.run_turns(5);
     CHECK(b.world.heads.count() == (cut == kNamed.size() ? 0 : 1));
+    CHECK(b.world.heads.bytes() == (cut == kNamed.size() ? 0 : cut));
   }
   b.client.say(std::string(kNamed.substr(cut)) + std::string(kAsks));
   b.world.run_until_asked();
