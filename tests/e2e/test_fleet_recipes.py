@@ -219,7 +219,8 @@ class BehindHaproxy(Fleet, Case):
     def begin_balancer(self):
         self.port = free_port()
         replaced = [("bind :80", f"bind 127.0.0.1:{self.port}"),
-                    ("timeout server 15s", f"timeout server {PATIENCE}s")]
+                    ("timeout server 15s", f"timeout server {PATIENCE}s"),
+                    ("  user haproxy\n  group haproxy\n", "")]
         for number, node in enumerate(self.nodes):
             replaced.append((f"10.0.0.2{number + 1}:8080 id {number + 1} check port 3129",
                              f"127.0.0.1:{node.port} id {number + 1} check port "
@@ -361,10 +362,19 @@ class ForEnvoy(unittest.TestCase):
                            each["endpoint"]["health_check_config"]["port_value"])
                           for each in nodes])
         manager = resources["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
-        route = manager["route_config"]["virtual_hosts"][0]["routes"][0]["route"]
-        self.assertEqual(cluster["name"], route["cluster"])
-        self.assertEqual([":authority", ":path"],
-                         [each["header"]["header_name"] for each in route["hash_policy"]])
+        routes = manager["route_config"]["virtual_hosts"][0]["routes"]
+        self.assertEqual(["GET|HEAD"], [field["string_match"]["safe_regex"]["regex"]
+                                        for field in routes[0]["match"]["headers"]])
+        self.assertNotIn("headers", routes[1]["match"])
+        for each in routes:
+            route = each["route"]
+            self.assertEqual(cluster["name"], route["cluster"])
+            self.assertEqual([":authority", ":path"],
+                             [each["header"]["header_name"] for each in route["hash_policy"]])
+        # Only a request that may be repeated goes to another node after one has had it.
+        self.assertEqual([True, False], ["reset" in each["route"]["retry_policy"]["retry_on"]
+                                         for each in routes])
+        self.assertGreater(cluster["circuit_breakers"]["thresholds"][0]["max_retries"], 3)
         for each in (manager, manager["http_filters"][0]["typed_config"]):
             self.assertTrue(each["@type"].startswith("type.googleapis.com/envoy.extensions."))
 
