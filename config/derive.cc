@@ -291,7 +291,7 @@ std::vector<std::string> admin_warnings(const Admin& admin) {
     const std::string where = "admin.address " + each.text() + " is not on loopback";
     warnings.push_back(where + ": requests of admin.allow_clients pass the network without TLS");
     if (admin.token_file.empty()) {
-      warnings.push_back(where + " and admin.token_file is empty: all purges are refused");
+      warnings.push_back(where + " and admin.token_file is empty: purges by it are refused");
     }
   }
   return warnings;

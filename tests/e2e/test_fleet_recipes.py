@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import tomllib
 import unittest
 
 from client import NoResponse, field
@@ -222,7 +223,7 @@ class BehindHaproxy(Fleet, Case):
                     ("timeout server 15s", f"timeout server {PATIENCE}s"),
                     ("  user haproxy\n  group haproxy\n", "")]
         for number, node in enumerate(self.nodes):
-            replaced.append((f"10.0.0.2{number + 1}:8080 id {number + 1} check port 3129",
+            replaced.append((f"10.0.0.2{number + 1}:8080 id {number + 1} check port 3130",
                              f"127.0.0.1:{node.port} id {number + 1} check port "
                              f"{node.admin_port}"))
         config = self.directory / "haproxy.cfg"
@@ -355,8 +356,8 @@ class ForEnvoy(unittest.TestCase):
                          ["hash_balance_factor"])
         self.assertEqual("/readyz", cluster["health_checks"][0]["http_health_check"]["path"])
         nodes = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
-        self.assertEqual([("10.0.0.21", 8080, 3129), ("10.0.0.22", 8080, 3129),
-                          ("10.0.0.23", 8080, 3129)],
+        self.assertEqual([("10.0.0.21", 8080, 3130), ("10.0.0.22", 8080, 3130),
+                          ("10.0.0.23", 8080, 3130)],
                          [(each["endpoint"]["address"]["socket_address"]["address"],
                            each["endpoint"]["address"]["socket_address"]["port_value"],
                            each["endpoint"]["health_check_config"]["port_value"])
@@ -386,6 +387,13 @@ class ForEnvoy(unittest.TestCase):
 
 
 class Started(unittest.TestCase):
+    def test_a_node_takes_purges_on_its_machine_and_checks_on_the_port_of_the_balancers(self):
+        addresses = tomllib.loads((RECIPES / "fleet-node.toml").read_text())["admin"]["address"]
+        self.assertIn("127.0.0.1:3129", addresses)
+        (checked,) = [each for each in addresses if each.startswith("*:")]
+        for balancer in ("fleet-haproxy.cfg", "fleet-envoy.yaml"):
+            self.assertEqual(3, (RECIPES / balancer).read_text().count(checked[2:]), balancer)
+
     def test_each_is_started_by_five_commands_that_its_head_has(self):
         files = sorted(RECIPES.glob("fleet-*"))
         self.assertEqual(5, len(files))
