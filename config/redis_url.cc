@@ -59,7 +59,9 @@ Result<void> take_user(std::string_view& authority, RedisUrl& url) {
   const std::string_view given = authority.substr(0, at);
   authority.remove_prefix(at + 1);
   const std::size_t colon = given.find(':');
-  if (colon == std::string_view::npos) return fail("has a user without a password");
+  if (colon == std::string_view::npos) {
+    return fail("has a user without a password; with fleet.password_file write user:@");
+  }
   const auto user = percent_decoded(given.substr(0, colon));
   const auto password = percent_decoded(given.substr(colon + 1));
   if (!user || !password) return fail("has a malformed percent sign in user or password");

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include "base/readable.h"
 #include "base/units.h"
 #include "config/derive.h"
+#include "config/redis_url.h"
 #include "config/schema.h"
 #include "filter/hash.h"
 
@@ -437,6 +439,25 @@ void report_shadow(const Config& config, Report& report) {
   }
 }
 
+// The password is in neither text.
+void report_fleet(const Config& config, Report& report) {
+  const Fleet& fleet = config.fleet;
+  if (!*fleet.purges) {
+    for (const auto& [name, value] :
+         {std::pair("password_file", fleet.password_file), std::pair("node", fleet.node)}) {
+      if (value.empty()) continue;
+      report.note("fleet." + std::string(name) + " has no effect: fleet.purges is empty.");
+    }
+    return;
+  }
+  const RedisUrl& engine = **fleet.purges;
+  report.line("fleet", "node " + (fleet.node.empty() ? "by the host name" : fleet.node) +
+                           ", purges by " + shown(engine) + ", stream " + engine.stream);
+  if (!fleet.password_file.empty() && !engine.password.empty()) {
+    report.note("the password in fleet.purges has no effect: fleet.password_file is set.");
+  }
+}
+
 }  // namespace
 
 std::string check_report(const Config& config, std::uint32_t cores) {
@@ -450,6 +471,7 @@ std::string check_report(const Config& config, std::uint32_t cores) {
   report_admission(config, report);
   report_filters(config, report);
   report_shadow(config, report);
+  report_fleet(config, report);
   return std::move(report).text();
 }
 

@@ -18,6 +18,8 @@
 #include "config/dump.h"
 #include "filter/hash.h"
 #include "proxy/disk/open.h"
+#include "proxy/fleet/redis_link.h"
+#include "proxy/fleet/reply.h"
 #include "proxy/observe/log.h"
 #include "proxy/process/private_file.h"
 #include "proxy/process/purge.h"
@@ -51,14 +53,18 @@ std::string hash_of(config::Config config) {
 }
 
 Result<std::string> password_of(const config::Fleet& fleet) {
-  if (fleet.password_file.empty()) return (**fleet.purges).password;
+  if (fleet.password_file.empty()) {
+    const config::RedisUrl& engine = **fleet.purges;
+    if (engine.user.empty() || !engine.password.empty()) return engine.password;
+    return fail("not set, and fleet.purges has a user without a password");
+  }
   auto text = read_secret_file(fleet.password_file, kPasswordBytesMax);
   if (!text) {
-    return fail("fleet.password_file " + fleet.password_file + ": " + text.error().message);
+    return fail(fleet.password_file + ": " + text.error().message);
   }
   while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
   if (text->empty() || text->contains('\n')) {
-    return fail("fleet.password_file " + fleet.password_file + " is not one line");
+    return fail(fleet.password_file + " is not one line");
   }
   return text;
 }
@@ -96,6 +102,29 @@ struct FleetPurges::Purging {
   std::uint64_t number ENCORE_GUARDED_BY(mutex) = 0;
   std::optional<PurgeResult> result ENCORE_GUARDED_BY(mutex);
 };
+
+Result<config::RedisUrl> engine_of(const config::Fleet& fleet) {
+  auto password = password_of(fleet);
+  if (!password) return std::unexpected(password.error());
+  config::RedisUrl engine = **fleet.purges;
+  engine.password = *std::move(password);
+  return engine;
+}
+
+Result<void> reach_engine(const config::RedisUrl& engine) {
+  constexpr Nanoseconds kPatience = std::chrono::seconds(1);
+  const fleet::StopSignal never;
+  fleet::RedisLink link(engine, never);
+  if (auto connected = link.connect(kPatience); !connected) return connected;
+  const std::vector<fleet::Command> reads = {{"XLEN", engine.stream},
+                                             {"HLEN", engine.stream + ":nodes"}};
+  const auto replies = link.call(reads, kPatience);
+  if (!replies) return std::unexpected(replies.error());
+  for (const fleet::Reply& each : *replies) {
+    if (each.is_error()) return fail(config::shown(engine) + ": " + fleet::readable(each.text));
+  }
+  return {};
+}
 
 std::vector<std::string> disks_that_exist(const config::Config& config) {
   std::vector<std::string> disks;
@@ -147,12 +176,12 @@ FleetPurges::~FleetPurges() = default;
 
 Result<fleet::FleetOptions> FleetPurges::read_options(const config::Config& config,
                                                       const Start& start) const {
-  auto password = password_of(config.fleet);
-  if (!password) return std::unexpected(password.error());
+  auto engine = engine_of(config.fleet);
+  if (!engine) return fail("fleet.password_file: " + engine.error().message);
   const auto instance = random_seed();
   if (!instance) return std::unexpected(instance.error());
   fleet::FleetOptions options;
-  options.engine = **config.fleet.purges;
+  options.engine = *std::move(engine);
   options.node = config.fleet.node.empty() ? name_of_machine() : config.fleet.node;
   options.instance = filter::to_hex(*instance);
   options.disks = disks_that_exist(config);
@@ -160,7 +189,6 @@ Result<fleet::FleetOptions> FleetPurges::read_options(const config::Config& conf
   options.keep = config.fleet.keep;
   options.wait = config.fleet.wait;
   options.late = config.fleet.late;
-  options.engine.password = *std::move(password);
   if (files_.position.empty()) {
     if (!config.disk.empty()) {
       log::warn("fleet: set state.directory; without it each start makes all stored objects stale");
@@ -176,9 +204,11 @@ Result<fleet::FleetOptions> FleetPurges::read_options(const config::Config& conf
     };
     if (!read) {
       log::warn("{} {}", files_.position, read.error().message);
-    } else if (read->stream != options.engine.stream ||
-               !std::ranges::all_of(start.disks, is_known)) {
-      log::warn("{} is of another stream or of other disks", files_.position);
+    } else if (read->stream != options.engine.stream) {
+      log::warn("{} is of the stream {}, fleet.purges of {}", files_.position, read->stream,
+                options.engine.stream);
+    } else if (!std::ranges::all_of(start.disks, is_known)) {
+      log::warn("{} is of other disks", files_.position);
     } else {
       options.position = std::move(*read);
     }

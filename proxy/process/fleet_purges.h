@@ -23,6 +23,14 @@ namespace encore::server {
 // Identities of the disks of a configuration that are there.
 std::vector<std::string> disks_that_exist(const config::Config& config);
 
+// The engine with its password, from fleet.password_file where that is set; fleet.purges must be.
+// Errors, of that key: the file cannot be read or trusted, or a user has no password.
+Result<config::RedisUrl> engine_of(const config::Fleet& fleet);
+
+// Connects to the engine and reads both keys; takes at most two seconds. Errors: as RedisLink's, or
+// the engine refuses the user or the keys.
+Result<void> reach_engine(const config::RedisUrl& engine);
+
 class FleetPurges {
  public:
   struct Parts {

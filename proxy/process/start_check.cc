@@ -15,6 +15,7 @@
 #include "proxy/net/tls.h"
 #include "proxy/observe/log_writer.h"
 #include "proxy/process/disk_start.h"
+#include "proxy/process/fleet_purges.h"
 #include "proxy/process/proxy.h"
 #include "proxy/process/running.h"
 #include "proxy/process/state.h"
@@ -47,6 +48,19 @@ class Checker {
   void check_token() {
     const std::string& file = config_.admin.token_file;
     if (!file.empty()) add("admin.token_file", Token::read(file));
+  }
+
+  // A start does not need the engine.
+  void check_fleet() {
+    if (!*config_.fleet.purges) return;
+    const auto engine = engine_of(config_.fleet);
+    add("fleet.password_file", engine);
+    if (!engine) return;
+    const auto reached = reach_engine(*engine);
+    if (!reached) {
+      result_.notes.push_back("fleet.purges: " + reached.error().message +
+                              "; a start goes on without the engine and the other nodes' purges");
+    }
   }
 
   void check_logs() {
@@ -258,6 +272,7 @@ StartCheck check_start(const config::Config& config) {
   Checker checker(config);
   checker.check_addresses();
   checker.check_token();
+  checker.check_fleet();
   checker.check_logs();
   checker.check_state();
   checker.check_disks();

@@ -57,6 +57,25 @@ TEST_CASE("A disk that is a directory is a file in it", "[config][disk]") {
   CHECK(config->disk[0].path == place / "disk");
 }
 
+TEST_CASE("A fleet is reported by node, engine and stream, never by its password",
+          "[config][fleet]") {
+  const auto report = [](const std::string& text) {
+    const auto config = parse_config(text, "encore.toml");
+    REQUIRE(config.has_value());
+    return check_report(*config, 1);
+  };
+  const std::string by_url =
+      report("[fleet]\npurges = \"redis://:hidden@a:1?stream=x\"\nnode = \"n1\"");
+  CHECK(by_url.contains("fleet                 node n1, purges by redis://a:1/0, stream x\n"));
+  CHECK_FALSE(by_url.contains("hidden"));
+  const std::string by_both =
+      report("[fleet]\npurges = \"redis://:hidden@a\"\npassword_file = \"/f\"");
+  CHECK(by_both.contains("node by the host name, purges by redis://a:6379/0"));
+  CHECK(by_both.contains("note: the password in fleet.purges has no effect"));
+  CHECK(report("fleet.node = \"n1\"").contains("note: fleet.node has no effect"));
+  CHECK_FALSE(report("").contains("fleet"));
+}
+
 TEST_CASE("Values are shown by the path of a key or a section", "[config][show]") {
   const auto config = parse_config(
       "cache.memory = \"64MiB\"\nadmission.seed = \"abc\"\n[[listen]]\naddress = \"*:80\"\n"

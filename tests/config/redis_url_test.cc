@@ -58,6 +58,10 @@ TEST_CASE("an engine's URL that is wrong is refused without showing its password
     REQUIRE_FALSE(url);
     CHECK(url.error().message.find("hid") == std::string::npos);
   }
+  CHECK(parse_redis_url("redis://user@a")
+            .error()
+            .message.ends_with("with fleet.password_file write user:@"));
+  CHECK(parse_redis_url("redis://user:@a")->user == "user");
   CHECK_FALSE(parse_redis_url("redis://a?stream=" + std::string(kStreamNameBytesMax + 1, 'x')));
   CHECK(parse_redis_url("redis://a?stream=" + std::string(kStreamNameBytesMax, 'x')));
 }

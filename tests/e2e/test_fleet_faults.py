@@ -215,6 +215,8 @@ class Faults(FleetCase):
         self.assertNotIn("\x1b", n0.output())
 
     def test_passwords_are_needed_and_never_shown(self):
+        self.engine.ask("ACL", "SETUSER", "encore", "on", ">topsecret", "~encore:purges*",
+                        "&encore:purges:confirmed", "+@all", "-@dangerous")
         self.engine.ask("CONFIG", "SET", "requirepass", "topsecret")
         secret = self.directory / "password"
         secret.write_text("topsecret\n")
@@ -222,10 +224,13 @@ class Faults(FleetCase):
         wrong = self.node("n0", engine=self.engine.url.replace("//", "//:wrongsecret@"))
         by_file = self.node("n1", fleet={"password_file": str(secret)})
         by_url = self.node("n2", engine=self.engine.url.replace("//", "//:topsecret@"))
-        self.wait_for_all(("n1", "n2"))
-        self.assertEqual(["n1", "n2"], self.purge(by_file, tag="a")["confirmed"])
+        by_user = self.node("n3", engine=self.engine.url.replace("//", "//encore:@"),
+                            fleet={"password_file": str(secret)})
+        self.wait_for_all(("n1", "n2", "n3"))
+        for proxy in (by_file, by_user):
+            self.assertEqual(["n1", "n2", "n3"], self.purge(proxy, tag="a")["confirmed"])
         self.assertIn("WRONGPASS", self.fleet(wrong)["engine"]["fault"])
-        for proxy in (wrong, by_file, by_url):
+        for proxy in (wrong, by_file, by_url, by_user):
             dumped = self.run_client([proxy.program, "--config", proxy.config_path, "--dump-config"])
             shown = [dumped.stdout.decode(), proxy.output(), proxy.admin("/fleet")[1],
                      proxy.admin("/api/config")[1], proxy.admin("/metrics")[1]]
@@ -233,10 +238,10 @@ class Faults(FleetCase):
                 self.assertNotIn("topsecret", text)
                 self.assertNotIn("wrongsecret", text)
         secret.chmod(0o644)
-        n3 = self.encore(start=False, fleet={"purges": self.engine.url, "node": "n3",
+        n4 = self.encore(start=False, fleet={"purges": self.engine.url, "node": "n4",
                                              "password_file": str(secret)})
-        n3.write_config()
-        ended = self.run_client([n3.program, "--config", n3.config_path], check=False)
+        n4.write_config()
+        ended = self.run_client([n4.program, "--config", n4.config_path], check=False)
         self.assertEqual(1, ended.returncode)
         self.assertIn(b"chmod 600", ended.stdout)
 

@@ -293,7 +293,7 @@ class Away(FleetCase):
         position.write_text(re.sub(r"disk ([0-9a-f])", lambda found: "disk " + (
             "0" if found[1] != "0" else "1"), text))
         self.start_again(n1)
-        self.assertIn("is of another stream or of other disks", n1.output())
+        self.assertIn("fleet-position is of other disks", n1.output())
         self.assertEqual(1, self.metric(n1, "gaps_total"))
         self.assertNotIn("; hit", self.hit(n1, "/a"))
 

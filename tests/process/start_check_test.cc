@@ -247,5 +247,22 @@ TEST_CASE("a coding that has no room for one encoder is worth a note", "[server]
   CHECK(check_start(config).notes.size() == 1);
 }
 
+TEST_CASE("an engine without a password that it needs is a fault, one that is down a note",
+          "[server][start]") {
+  const TemporaryDirectory place;
+  config::Config config = sound_config();
+  config.fleet.purges = config::OptionalRedisUrlText("unix://" + (place / "no.sock"));
+  const StartCheck down = check_start(config);
+  CHECK(down.faults.empty());
+  REQUIRE(down.notes.size() == 1);
+  CHECK(down.notes[0].starts_with("fleet.purges: cannot connect to unix://" + (place / "no.sock")));
+  config.fleet.password_file = place / "password";
+  CHECK(keys_at_fault(config) == Keys{"fleet.password_file"});
+  CHECK(check_start(config).faults[0].what == (place / "password") + ": No such file or directory");
+  config.fleet.password_file.clear();
+  config.fleet.purges = config::OptionalRedisUrlText("unix://user:@" + (place / "no.sock"));
+  CHECK(keys_at_fault(config) == Keys{"fleet.password_file"});
+}
+
 }  // namespace
 }  // namespace encore::server
