@@ -37,6 +37,9 @@ std::string fleet_text(const NodeJson& fleet) {
   if (engine.value("late", false)) {
     text += "purges  late: " + seconds_of(engine, "lag_seconds") + "\n";
   }
+  for (const NodeJson& warning : fleet.value("warnings", NodeJson::array())) {
+    if (warning.is_string()) text += "warning " + warning.get<std::string>() + "\n";
+  }
   std::vector<std::vector<std::string>> rows = {
       {"node", "state", "version", "config", "hit ratio", "purge lag", "filter fill", "seen"}};
   for (const NodeJson& node : fleet.value("nodes", NodeJson::array())) {

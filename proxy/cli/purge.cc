@@ -34,6 +34,7 @@ std::string in_words(const nlohmann::json& purged, const Session& session) {
   text += std::to_string(count) + " response" + (count == 1 ? "" : "s");
   if (purged.contains("disk")) text += ", on disk " + purged.value("disk", std::string());
   if (!purged.contains("confirmed")) return printable(text) + "\n";
+  text += " here";
   const auto names = [&purged](const char* list) {
     std::string joined;
     for (const auto& each : purged[list]) {

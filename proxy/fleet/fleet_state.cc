@@ -195,6 +195,11 @@ void FleetState::set_nodes(NodeTable nodes) {
   nodes_ = std::move(nodes);
 }
 
+void FleetState::note_namesake(bool has_namesake) {
+  const MutexLock lock(mutex_);
+  counts_.has_namesake = has_namesake;
+}
+
 std::vector<std::string> FleetState::present(std::string_view self) const {
   const MutexLock lock(mutex_);
   return nodes_.present(self, engine_ms_locked());

@@ -71,6 +71,8 @@ class FleetState {
   void note_time(std::uint64_t engine_ms);
   std::uint64_t engine_ms() const;
   void set_nodes(NodeTable nodes);
+  // True: another process uses this node's name.
+  void note_namesake(bool has_namesake);
   std::vector<std::string> present(std::string_view self) const;
   std::vector<std::string> away(std::string_view self) const;
   void confirmed(std::string node, const StreamId& position);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "proxy/observe/fleet_metrics.h"
 #include "proxy/observe/log.h"
 
 namespace encore::fleet {
@@ -56,7 +57,7 @@ void Publisher::run() {
       const auto done = work();
       if (stop_.is_stopped()) break;
       if (done) {
-        state_.note_fault(FleetState::Part::kPublisher, {});
+        state_.note_fault(FleetState::Part::kPublisher, presence_fault_);
         state_.note_current(FleetState::Part::kPublisher);
         pause = kPublishPauseMin;
       } else {
@@ -92,8 +93,11 @@ Result<void> Publisher::work() {
   if (has_kept_ && host_.forget()) has_kept_ = false;
   if (monotonic_now() < next_presence_) return {};
   next_presence_ = monotonic_now() + kPresenceInterval;
-  if (auto done = renew_position(); !done) return done;
-  return is_present_.load() ? tell_presence() : Result<void>();
+  auto done = renew_position();
+  if (done && is_present_.load()) done = tell_presence();
+  presence_fault_ = done ? std::string() : done.error().message;
+  // An engine that refuses only this takes purges.
+  return link_.is_connected() ? Result<void>() : done;
 }
 
 // Errors include those that the engine replies.
@@ -209,8 +213,9 @@ void Publisher::check_name(const NodeTable& nodes) {
   constexpr unsigned kSure = 3;
   const Presence* const own = nodes.find(options_.node);
   strangers_ = own != nullptr && own->instance != options_.instance ? strangers_ + 1 : 0;
+  state_.note_namesake(strangers_ >= kSure);
   if (strangers_ == kSure) {
-    log::warn("fleet: another process is node \"{}\" as well; set fleet.node", options_.node);
+    log::warn("fleet: {}", server::namesake_text(options_.node));
   }
 }
 

@@ -56,6 +56,7 @@ class Publisher {
   std::atomic<bool> is_present_ = true;
   bool has_kept_;  // the file of those that wait has some
   std::string keep_fault_;
+  std::string presence_fault_;  // the engine refuses this node's presence
   MonotonicTime next_presence_{};
   unsigned strangers_ = 0;  // presences in a row that another process has replaced
 };

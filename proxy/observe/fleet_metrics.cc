@@ -49,6 +49,11 @@ std::string lateness(const FleetReport& fleet) {
                      fleet.fault.empty() ? "" : " (" + fleet.fault + ")");
 }
 
+std::string namesake_text(std::string_view node) {
+  return fmt::format("another process is node \"{}\" as well; set fleet.node to a unique name",
+                     node);
+}
+
 std::string fleet_json(const FleetReport& fleet) {
   Json nodes = Json::array();
   for (const FleetNode& each : fleet.nodes) {
@@ -61,6 +66,11 @@ std::string fleet_json(const FleetReport& fleet) {
                      {"lag_seconds", each.lag_seconds},
                      {"filter_fill", null_or(each.fill)},
                      {"seen_seconds", each.seen_seconds}});
+  }
+  Json warnings = Json::array();
+  const auto here = std::ranges::find(fleet.nodes, true, &FleetNode::is_here);
+  if (fleet.has_namesake && here != fleet.nodes.end()) {
+    warnings.push_back(namesake_text(here->name));
   }
   const Json out = {{"engine",
                      {{"url", fleet.engine},
@@ -76,6 +86,7 @@ std::string fleet_json(const FleetReport& fleet) {
                       {"unconfirmed", fleet.unconfirmed},
                       {"overflows", fleet.overflows},
                       {"gaps", fleet.gaps}}},
+                    {"warnings", warnings},
                     {"nodes", nodes}};
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

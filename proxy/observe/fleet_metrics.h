@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "proxy/observe/fleet_report.h"
 #include "proxy/observe/metrics_writer.h"
@@ -10,7 +11,10 @@ namespace encore::server {
 
 void write_fleet(MetricsWriter& out, const FleetReport& fleet);
 
-// {"engine": {...}, "purges": {...}, "nodes": [...]}, as GET /fleet returns it.
+// Warning that another process uses the name of this node.
+std::string namesake_text(std::string_view node);
+
+// {"engine": {...}, "purges": {...}, "warnings": [...], "nodes": [...]}, as GET /fleet returns it.
 std::string fleet_json(const FleetReport& fleet);
 
 // "purges are late: 12 s (cannot connect to ...)"; empty: they are not.

@@ -36,6 +36,8 @@ struct FleetReport {
   std::uint64_t overflows = 0;        // the queue was full: all nodes purge everything
   std::uint64_t gaps = 0;             // purges were missed: all objects became stale
   std::vector<FleetNode> nodes = {};  // by name
+  // True: another process uses this node's name.
+  bool has_namesake = false;
 };
 
 }  // namespace encore::server

@@ -8,6 +8,7 @@ import unittest
 from engine import Liar, Refused, Relay
 from fleet import FleetCase
 from harness import eventually
+from operate import Operator
 
 
 class Faults(FleetCase):
@@ -194,6 +195,29 @@ class Faults(FleetCase):
             self.assertEqual("/a 0", self.body(n0, "/a"))
             self.engine.ask("DEL", key)
             self.check_current(n0)
+
+    def test_an_engine_that_refuses_only_the_presence_takes_purges(self):
+        n0 = self.node("n0")
+        self.engine.ask("DEL", "encore:purges:nodes")
+        self.engine.ask("SET", "encore:purges:nodes", "x")
+        eventually(lambda: "WRONGTYPE" in self.fleet(n0)["engine"]["fault"], "it is said")
+        for tag in ("a", "b"):
+            self.assertTrue(self.purge(n0, tag=tag)["published"])
+            self.assertIn("WRONGTYPE", self.fleet(n0)["engine"]["fault"])
+        self.assertEqual(["a", "b"], self.tags_in_stream())
+        self.assertEqual(1, n0.output().count("fleet: publishing purges by"))
+
+    def test_two_nodes_of_one_name_are_warned_of(self):
+        both = [self.node("n0"), self.node("n0")]
+        self.node("n1")
+        for proxy in both:
+            eventually(lambda: self.fleet(proxy)["warnings"], "it is said")
+            self.assertEqual(['another process is node "n0" as well; set fleet.node to a unique '
+                              'name'], self.fleet(proxy)["warnings"])
+            operator = Operator(self, proxy.program, "--config", proxy.config_path)
+            self.assertIn('\nwarning another process is node "n0" as well',
+                          operator.run("fleet", "--text").out)
+        self.assertEqual([], self.fleet(self.nodes["n1"])["warnings"])
 
     def test_an_engine_that_lies(self):
         entry = b"*1\r\n*2\r\n$13\r\nencore:purges\r\n*1\r\n*2\r\n$3\r\n%b\r\n*2\r\n$3\r\ntag\r\n$1\r\na\r\n"

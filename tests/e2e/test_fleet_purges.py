@@ -166,7 +166,7 @@ class Everywhere(FleetCase):
                          [line.split()[:2] for line in lines[2:]])
         self.assertEqual(self.fleet(n0)["nodes"][1]["config"],
                          operator.run("fleet", "--json").json["nodes"][1]["config"])
-        self.assertEqual("purged 0 responses; confirmed by n0, n1; not by n2\n",
+        self.assertEqual("purged 0 responses here; confirmed by n0, n1; not by n2\n",
                          operator.run("purge", "--tag", "a", "--text").out)
         self.assertEqual(1, n0.stats()["fleet"]["purges"]["published"] - 1)
 

@@ -305,7 +305,8 @@ function showFleet({stats}) {
   const {engine, purges} = fleet;
   const fault = engine.fault === '' ? '' : ` (${engine.fault})`;
   put('fleet-note', `${engine.late ? `Purges are late: ${span(engine.lag_seconds)}${fault}.` : 'Purges are not late.'} `
-    + `${number(purges.published)} published, ${number(purges.applied)} applied, ${number(purges.pending)} waiting, ${number(purges.gaps)} gaps.`);
+    + `${number(purges.published)} published, ${number(purges.applied)} applied, ${number(purges.pending)} waiting, ${number(purges.gaps)} gaps.`
+    + fleet.warnings.map((warning) => ` Warning: ${warning}.`).join(''));
   fill($('fleet').tBodies[0], fleet.nodes, row(['', '', '', '', 'n', 'n', 'n', 'n']), (tr, node) => {
     const part = (value) => value === null ? '–' : percent(value);
     cells(tr, [node.node, node.here ? 'here' : node.present ? 'present' : 'gone', node.version, node.config,
