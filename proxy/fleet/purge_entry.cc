@@ -37,8 +37,14 @@ Result<void> check_bounds(std::span<const std::string> fields) {
   return {};
 }
 
+std::unexpected<Error> unknown_field(std::string_view name) {
+  return fail("unknown field \"" + std::string(name) + "\"; accepted: url, prefix, tag, all, soft");
+}
+
 Result<void> take_flag(bool& flag, std::string_view name, std::string_view value) {
-  if (value != "1" && value != "0") return fail(std::string(name) + " is neither 0 nor 1");
+  if (value != "1" && value != "0") {
+    return fail(std::string(name) + " is \"" + std::string(value) + "\"; accepted: 0, 1");
+  }
   flag = value == "1";
   return {};
 }
@@ -55,7 +61,7 @@ Result<void> take_ban(PurgeOrder& order, std::string_view name, const std::strin
                             : name == "ban-url"  ? &ban.url
                             : name == "ban-type" ? &ban.content_type
                                                  : nullptr;
-  if (text == nullptr) return fail("an unknown field");
+  if (text == nullptr) return unknown_field(name);
   *text = value;
   return {};
 }
@@ -81,7 +87,7 @@ Result<void> take_field(PurgeEntry& entry, std::string_view name, const std::str
   if (name == "soft") return take_flag(entry.order.soft, name, value);
   if (name == "mark") return take_flag(entry.is_mark, name, value);
   if (name.starts_with("ban-")) return take_ban(entry.order, name, value);
-  return fail("an unknown field");
+  return unknown_field(name);
 }
 
 bool has_target(const PurgeOrder& order) {
@@ -125,7 +131,8 @@ Result<PurgeEntry> decode(std::span<const std::string> fields) {
     if (!taken) return std::unexpected(taken.error());
   }
   if (entry.node.empty() != entry.instance.empty()) return fail("a node without an instance");
-  if (!entry.is_mark && !has_target(entry.order)) return fail("no target");
+  if (!entry.is_mark && !has_target(entry.order))
+    return fail("no target; accepted: url, prefix, tag or all");
   return entry;
 }
 

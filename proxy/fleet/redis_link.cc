@@ -156,7 +156,7 @@ Result<void> RedisLink::send(std::string_view bytes, MonotonicTime end) {
     if (sent < 0 && errno != EAGAIN && errno != EINTR) return fail(system_text(errno));
     const auto ready = wait_for(POLLOUT, end);
     if (!ready) return std::unexpected(ready.error());
-    if (!*ready) return fail("it does not read");
+    if (!*ready) return fail("the engine does not read");
   }
   return {};
 }
@@ -168,7 +168,7 @@ Result<bool> RedisLink::read_some(MonotonicTime end) {
     const auto ready = wait_for(POLLIN, end);
     if (!ready || !*ready) return ready;
     const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
-    if (got == 0) return fail("it closed the connection");
+    if (got == 0) return fail("the engine closed the connection");
     if (got < 0 && errno != EAGAIN && errno != EINTR) return fail(system_text(errno));
     if (got < 0) continue;
     auto fed = reader_->feed({buffer.data(), static_cast<std::size_t>(got)});
@@ -189,7 +189,7 @@ Result<std::vector<Reply>> RedisLink::call(std::span<const Command> commands,
   while (replies.size() < commands.size()) {
     auto reply = receive(end - monotonic_now());
     if (!reply) return std::unexpected(reply.error());
-    if (!*reply) return broken("no reply in time");
+    if (!*reply) return broken("no reply of the engine in time");
     replies.push_back(std::move(**reply));
   }
   return replies;

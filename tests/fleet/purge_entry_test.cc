@@ -46,6 +46,13 @@ TEST_CASE("operators may write entries by hand", "[fleet]") {
   CHECK(read->instance.empty());
 }
 
+TEST_CASE("what is wrong in an entry is named with what is accepted", "[fleet]") {
+  CHECK(decode(Fields{"tags", "news"}).error().message ==
+        "unknown field \"tags\"; accepted: url, prefix, tag, all, soft");
+  CHECK(decode(Fields{"tag", "news", "soft", "yes"}).error().message ==
+        "soft is \"yes\"; accepted: 0, 1");
+}
+
 TEST_CASE("what is no purge of ours is refused", "[fleet]") {
   const std::vector<Fields> wrong = {{},
                                      {"tag"},
