@@ -75,6 +75,11 @@ Result<void> FleetArguments::read(const Arguments& arguments, std::uint64_t seed
   if (lost_share_ > 0 && nodes_ == 1) {
     return fail("--fail-node with --nodes 1, accepted: two nodes or more");
   }
+  for (const char* option : {"--balance", "--memory"}) {
+    if (nodes_ == 1 && !*has_parents && arguments.given(option)) {
+      return fail(std::string(option) + " with --nodes 1, accepted: two nodes or more");
+    }
+  }
   options_.reset();
   if (nodes_ == 1 && !*has_parents) {
     return {};

@@ -219,7 +219,7 @@ class ReplayCommand final : public Command {
       return fleet;
     }
     if (fleet_.any() && (is_sampled() || curve_points_ != 0 || !bounds_text_.empty())) {
-      return fail("several caches cannot be combined with a sample, --mrc or --bounds");
+      return fail("--nodes and --tier cannot be combined with a sample, --mrc or --bounds");
     }
     if (sample_.objects_max != 0 && sample_.objects_max < kSampleObjectsMin) {
       return fail("--sample-objects " + std::to_string(sample_.objects_max) +

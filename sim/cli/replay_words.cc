@@ -10,7 +10,8 @@
 
 namespace encore::sim {
 
-ReplayWords::ReplayWords() : command_(make_replay_command()), app_(std::make_unique<CLI::App>()) {}
+ReplayWords::ReplayWords()
+    : command_(make_replay_command()), app_(std::make_unique<CLI::App>("", "encore-sim")) {}
 ReplayWords::ReplayWords(ReplayWords&& other) noexcept = default;
 ReplayWords::~ReplayWords() = default;
 

@@ -40,12 +40,16 @@ constexpr std::array<std::string_view, 3> kTheOne = {"nth-hit", "probability", "
 
 constexpr std::array<std::string_view, 2> kOfBounds = {"balance-factor", "balance-load"};
 constexpr std::array<std::string_view, 2> kOfParents = {"parents", "parent-cache-bytes"};
+constexpr std::array<std::string_view, 2> kOfNodes = {"balance", "fail-node"};
+
+bool has_parents(const TaskOptions& options) { return value_of(options, "tier", "one") == "two"; }
 
 // Whether the option changes a run with these others.
 bool matters(std::string_view option, const TaskOptions& options) {
   const std::string_view admission = value_of(options, "admission", "always");
   const bool on_probation = admission == "probation" || admission == "proxy-probation";
   const auto policy = cache::parse_admission(admission);
+  const bool has_nodes = value_of(options, "nodes", "1") != "1";
   if (option == "eviction") return admission != "probation";
   if (option == "capacity") return on_probation || (policy && cache::has_window(*policy));
   if (is_one_of(kOfFilters, option) || option == "shadow") {
@@ -53,8 +57,12 @@ bool matters(std::string_view option, const TaskOptions& options) {
   }
   if (option == "write-cost" && value_of(options, "window", "samples") != "samples") return false;
   if (is_one_of(kOfProbation, option)) return on_probation;
-  if (is_one_of(kOfBounds, option)) return value_of(options, "balance", "random") == "bounded";
-  if (is_one_of(kOfParents, option)) return value_of(options, "tier", "one") == "two";
+  if (is_one_of(kOfBounds, option)) {
+    return has_nodes && value_of(options, "balance", "random") == "bounded";
+  }
+  if (is_one_of(kOfParents, option)) return has_parents(options);
+  if (is_one_of(kOfNodes, option)) return has_nodes;
+  if (option == "memory") return has_nodes || has_parents(options);
   const auto* const one = std::ranges::find(kOfOne, option);
   return one == kOfOne.end() ||
          kTheOne[static_cast<std::size_t>(one - kOfOne.begin())] == admission;
@@ -144,6 +152,13 @@ void set_words(const Sweep& sweep, Task& task) {
   if (!sizes.empty()) task.words.push_back("--" + std::string(kSizes) + "=" + sizes);
 }
 
+// True if parents would give a hint, and this combination has none, but others of the sweep have.
+bool is_without_hint(const Sweep& sweep, const TaskOptions& options) {
+  const auto tier = std::ranges::find(sweep.options, "tier", &SweptOption::name);
+  return value_of(options, "memory", "local") == "hint" && !has_parents(options) &&
+         tier != sweep.options.end() && tier->values.size() > 1;
+}
+
 // The next combination of indices; false: that was the last.
 bool advance(std::vector<std::size_t>& at, const std::vector<const SweptOption*>& options) {
   for (std::size_t i = at.size(); i-- > 0;) {
@@ -183,6 +198,7 @@ Result<std::vector<Task>> plan_tasks(const Sweep& sweep, std::uint64_t parts) {
       for (std::size_t i = 0; i < outer.size(); ++i) {
         all.emplace_back(outer[i]->name, outer[i]->values[at[i]]);
       }
+      if (is_without_hint(sweep, all)) continue;
       task.options = without_idle(all);
       task.name = name_of(task, *content, parts);
       set_words(sweep, task);

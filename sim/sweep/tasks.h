@@ -27,7 +27,8 @@ struct Task {
 };
 
 // All tasks of a sweep, whose counts come in so many parts (0: none), without those that would be
-// equal because an option has no effect on their admission. Errors: a trace that is not there.
+// equal because an option has no effect on them, and without hints of parents where there are none.
+// Errors: a trace that is not there.
 Result<std::vector<Task>> plan_tasks(const Sweep& sweep, std::uint64_t parts);
 
 // Returns the place in the sweep's file of the option that `replay` complains about, and of its

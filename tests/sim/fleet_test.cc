@@ -423,6 +423,8 @@ TEST_CASE("a fleet refuses what several caches cannot have", "[fleet][cli]") {
   check_refused(run(replay + "--nodes 1025"), "--nodes");
   check_refused(run(replay + "--nodes 3 --balance roundrobin"),
                 "--balance \"roundrobin\", accepted: random, hash, bounded");
+  check_refused(run(replay + "--balance hash"), "--balance with --nodes 1, accepted: two nodes");
+  check_refused(run(replay + "--memory shared"), "--memory with --nodes 1, accepted: two nodes");
   check_refused(run(replay + "--nodes 3 --memory redis"),
                 "--memory \"redis\", accepted: local, hint, shared");
   check_refused(run(replay + "--nodes 3 --tier three"), "--tier \"three\", accepted: one, two");

@@ -124,6 +124,22 @@ TEST_CASE("options without effect make no runs of their own", "[sweep]") {
   CHECK(count["probability"] == 4);
 }
 
+TEST_CASE("a sweep has each fleet that is possible once", "[sweep]") {
+  const Planned planned;
+  const auto tasks = planned.tasks(
+      "nodes = [1, 3]\ntier = [\"one\", \"two\"]\nbalance = [\"random\", \"bounded\"]\n"
+      "balance-load = [4, 16]\nmemory = [\"local\", \"shared\", \"hint\"]\n"
+      "fail-node = [0, 0.5]\n");
+  std::map<std::string, int> count;
+  for (const Task& task : tasks) ++count[task.options[0].second + " " + task.options[1].second];
+  CHECK(count["1 one"] == 1);
+  // Random, or bounded with two loads; a node that is lost or not.
+  CHECK(count["1 two"] == 3);
+  CHECK(count["3 one"] == 2 * 3 * 2);
+  CHECK(count["3 two"] == 3 * 3 * 2);
+  CHECK(planned.tasks("tier = [\"one\"]\nmemory = [\"hint\"]\n").size() == 1);
+}
+
 TEST_CASE("a task's name is that of its content", "[sweep]") {
   const Planned planned;
   const auto names = [&](const std::string& options) {
@@ -284,6 +300,7 @@ TEST_CASE("what a sweep's replays refuse is known before the first one", "[sweep
   directory.write("t.csv", csv_trace());
   const auto [options, fault] = GENERATE(table<std::string, std::string>({
       {"evicton = [\"lru\"]", "s.toml:3:12: t.csv evicton=lru: unknown option \"--evicton\""},
+      {"evicton = [\"lru\"]", "(see encore-sim replay --help)"},
       {"eviction = [\"lru\",\n  \"lrv\"]", "s.toml:4:3: t.csv eviction=lrv: --eviction: unknown"},
       {"fpr = [0.1]\neviction = [\"lrv\"]", "s.toml:4:13: "},
       {"cache-size = [\"1%\", \"0%\"]", "s.toml:3:21: t.csv: --cache-size \"0%\", accepted: above"},
