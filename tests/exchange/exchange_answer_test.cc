@@ -101,6 +101,51 @@ TEST_CASE("a request that goes over to another protocol is edited by its rule", 
   CHECK(fixture.stream.switched->head == "HTTP/1.1 101 Go\r\nX-Own: 1\r\nX-Said: yes\r\n\r\n");
 }
 
+// A rule's Cache-Control for clients is for what a shared cache may store, or confirms.
+TEST_CASE("a response that is one user's has no cache-control of a rule", "[exchange][rules]") {
+  struct Case {
+    std::string request;
+    int status;
+    http::StoreReason reason;
+    bool is_edited;
+  };
+  const std::string get = "GET http://a.example/x HTTP/1.1\nHost: a.example\n";
+  const std::string post = "POST http://a.example/x HTTP/1.1\nHost: a.example\nContent-Length: 0\n";
+  const std::string known = get + "Authorization: Basic YTpi\n";
+  using http::StoreReason;
+  const auto tried = GENERATE_REF(values<Case>({
+      {get, 200, StoreReason::kOk, true},
+      {get, 200, StoreReason::kPrivate, false},
+      {known, 200, StoreReason::kOk, true},
+      {known, 200, StoreReason::kPrivate, false},
+      {get, 304, StoreReason::kStatus, true},
+      {known, 304, StoreReason::kStatus, false},
+      {get, 404, StoreReason::kStatus, false},
+  }));
+  CAPTURE(tried.request, tried.status);
+  config::Config config;
+  config::Rule rule;
+  rule.client_cache_control = "max-age=5";
+  config.rule = {rule};
+  ExchangeFixture fixture(tried.request, config);
+  fixture.exchange->start();
+  REQUIRE(fixture.origins.transfers.size() == 1);
+  auto response = std::make_shared<SharedResponse>();
+  response->head = "HTTP/1.1 " + std::to_string(tried.status) +
+                   " Some\r\nCache-Control: max-age=60\r\nContent-Length: 0\r\n";
+  response->common_bytes = response->head.size();
+  response->meta.status = static_cast<std::uint16_t>(tried.status);
+  response->length = 0;
+  response->outcome = Outcome::kMethod;
+  response->reason = tried.reason;
+  fixture.origins.transfers[0]->publish_response(response, {}, Joinable::kNo);
+  REQUIRE(fixture.stream.begun);
+  const std::string_view head = fixture.stream.response.head;
+  CHECK((head.find("\r\nCache-Control: max-age=5\r\n") != std::string::npos) == tried.is_edited);
+  CHECK((head.find("\r\nCache-Control: max-age=60\r\n") == std::string::npos) == tried.is_edited);
+  if (!fixture.stream.ended) fixture.exchange->on_gone();
+}
+
 TEST_CASE("an origin that moves is active until it has answered, or is quiet", "[exchange]") {
   Uploading u(kChunkedPost);
   // Its content may still come.
