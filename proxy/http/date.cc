@@ -97,21 +97,71 @@ struct Parts {
 
 constexpr std::size_t kWholeName = std::string_view::npos;
 
+// Three letters as a number that does not depend on their case. It is that of no other bytes: 0x20
+// is all that tells a small letter from a large one.
+constexpr std::uint32_t letters(const char* text) noexcept {
+  const auto at = [text](std::size_t i) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i]) | 0x20U);
+  };
+  return at(0) << 16 | at(1) << 8 | at(2);
+}
+
+template <std::size_t kNames>
+using Abbreviations = std::array<std::uint32_t, kNames>;
+
+// The first three letters of each.
+template <std::size_t kNames>
+consteval Abbreviations<kNames> abbreviated(const std::array<std::string_view, kNames>& names) {
+  Abbreviations<kNames> all{};
+  std::ranges::transform(names, all.begin(),
+                         [](std::string_view name) { return letters(name.data()); });
+  return all;
+}
+constexpr auto kShortDays = abbreviated(kDays);
+constexpr auto kShortMonths = abbreviated(kMonthNames);
+
+// Its place among them; their number if it is none.
+template <std::size_t kNames>
+std::size_t place_of(const char* text, const Abbreviations<kNames>& names) noexcept {
+  const auto found = std::ranges::find(names, letters(text));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+// "Sun, 06 Nov 1994 08:49:37 GMT": every byte has its place, and nearly all dates have this form.
+class FixedDate {
+ public:
+  // REQUIRES: kDateBytes bytes.
+  explicit FixedDate(const char* text) noexcept : text_(text) {}
+
+  std::optional<UnixSeconds> read() noexcept {
+    const std::size_t month = place_of(text_ + 8, kShortMonths);
+    const bool is_formed = is(3, ',') && is(4, ' ') && is(7, ' ') && is(11, ' ') && is(16, ' ') &&
+                           is(19, ':') && is(22, ':') && is(25, ' ') &&
+                           letters(text_ + 26) == letters("GMT") && month != kShortMonths.size() &&
+                           place_of(text_, kShortDays) != kShortDays.size();
+    const Parts parts = {.year = two(12) * 100 + two(14),
+                         .month = static_cast<unsigned>(month) + 1,
+                         .day = two(5),
+                         .hour = two(17),
+                         .minute = two(20),
+                         .second = two(23)};
+    return is_formed && all_digits_ ? parts.seconds() : std::nullopt;
+  }
+
+ private:
+  bool is(std::size_t at, char c) const noexcept { return text_[at] == c; }
+  int two(std::size_t at) noexcept {
+    all_digits_ = all_digits_ && is_digit(text_[at]) && is_digit(text_[at + 1]);
+    return (text_[at] - '0') * 10 + (text_[at + 1] - '0');
+  }
+
+  const char* text_;
+  bool all_digits_ = true;
+};
+
 std::optional<UnixSeconds> parse_imf(std::string_view text) noexcept {
-  Reader reader(text);
-  Parts parts;
-  reader.day_name(3);
-  reader.exactly(", ");
-  parts.day = reader.digits(2);
-  reader.exactly(" ");
-  parts.month = reader.month();
-  reader.exactly(" ");
-  parts.year = reader.digits(4);
-  reader.exactly(" ");
-  parts.read_time(reader);
-  reader.exactly(" ");
-  reader.in_any_case("GMT");
-  return reader.finished() ? parts.seconds() : std::nullopt;
+  if (text.size() != kDateBytes) return std::nullopt;
+  return FixedDate(text.data()).read();
 }
 
 int year_of(UnixSeconds time) noexcept {

@@ -102,14 +102,19 @@ std::uint32_t age_value(const Fields& fields) noexcept {
 }
 
 Nanoseconds corrected_initial_age(const Fields& fields, const Exchange& exchange) noexcept {
+  const UnixSeconds arrival = to_unix(exchange.response_wall);
+  return corrected_initial_age(fields, exchange,
+                               parse_date(fields.value(FieldId::kDate), arrival).value_or(kNoDate));
+}
+
+Nanoseconds corrected_initial_age(const Fields& fields, const Exchange& exchange,
+                                  UnixSeconds date) noexcept {
   using std::chrono::seconds;
   const Nanoseconds delay =
       std::max(exchange.response_time - exchange.request_time, Nanoseconds(0));
   const Nanoseconds age = seconds(age_value(fields)) + delay;
-  const UnixSeconds arrival = to_unix(exchange.response_wall);
-  const auto date = parse_date(fields.value(FieldId::kDate), arrival);
-  if (!date || *date >= to_unix(exchange.response_wall - delay)) return age;
-  return std::max<Nanoseconds>(age, seconds(saturated(arrival - *date)));
+  if (date == kNoDate || date >= to_unix(exchange.response_wall - delay)) return age;
+  return std::max<Nanoseconds>(age, seconds(saturated(to_unix(exchange.response_wall) - date)));
 }
 
 }  // namespace encore::http

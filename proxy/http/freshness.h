@@ -77,5 +77,8 @@ std::uint32_t age_value(const Fields& fields) noexcept;
 // time the exchange took, and what Date tells. A Date within the exchange tells nothing: its
 // second is coarser than the exchange itself.
 Nanoseconds corrected_initial_age(const Fields& fields, const Exchange& exchange) noexcept;
+// The same where the response's Date has been read; kNoDate: it has none.
+Nanoseconds corrected_initial_age(const Fields& fields, const Exchange& exchange,
+                                  UnixSeconds date) noexcept;
 
 }  // namespace encore::http

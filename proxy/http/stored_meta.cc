@@ -51,9 +51,10 @@ StoredMeta make_stored_meta(const ResponseHead& response, const ResponseDirectiv
                             const Lifetime& lifetime, const Exchange& exchange) noexcept {
   const UnixSeconds arrival = to_unix(exchange.response_wall);
   Validators validators = received_validators(response, arrival);
-  if (validators.date == kNoDate) validators.date = arrival;  // as the stored head will say
   StoredMeta meta;
-  meta.age_zero = exchange.response_time - corrected_initial_age(response.fields, exchange);
+  meta.age_zero =
+      exchange.response_time - corrected_initial_age(response.fields, exchange, validators.date);
+  if (validators.date == kNoDate) validators.date = arrival;  // as the stored head will say
   meta.last_modified = validators.last_modified;
   meta.date = validators.date;
   meta.swr_seconds = directives.stale_while_revalidate.value_or(0);

@@ -50,7 +50,12 @@ bool describes_target(const Target& target, const ResponseHead& response) {
 // Could a stored copy ever be of use, be it after validation or in an error's stead?
 bool is_reusable(const ResponseHead& response, const ResponseDirectives& directives,
                  const Lifetime& lifetime, UnixSeconds arrival) noexcept {
-  if (received_validators(response, arrival).any()) return true;
+  // One that has a validator is not asked for its date.
+  const Fields& fields = response.fields;
+  if (!fields.value(FieldId::kEtag).empty() ||
+      parse_date(fields.value(FieldId::kLastModified), arrival)) {
+    return true;
+  }
   if (directives.no_cache) return false;
   return lifetime.seconds > 0 || directives.stale_if_error.value_or(0) > 0 ||
          directives.stale_while_revalidate.value_or(0) > 0;

@@ -59,6 +59,20 @@ TEST_CASE("what is nearly a date is none", "[http][rfc9110][5.6.7]") {
            "06 Nov 1994 08:49:37 GMT",
            "Thu, 18 Aug 2050 02:01:18 +0000",
            "Sun, 00 Nov 1994 08:49:37 GMT",
+           "Sun, 0x Nov 1994 08:49:37 GMT",
+           "Sun, 06 Nov 199: 08:49:37 GMT",
+           "Sun, 06 Nov /994 08:49:37 GMT",
+           "Sun, 06 Nov 1994 0a:49:37 GMT",
+           "Sun, 06 Nov 1994 08: 9:37 GMT",
+           "Sun, 06 Nov 1994 08:49:3  GMT",
+           "Sun, 06 Nov 1994-08:49:37 GMT",
+           "Sun, 06 Nov-1994 08:49:37 GMT",
+           "Sun, 06 Nov 1994 08:49:37-GMT",
+           "Sun, 06 Nov 1994 08:49.37 GMT",
+           "Sun,.06 Nov 1994 08:49:37 GMT",
+           "Sun, 06.Nov 1994 08:49:37 GMT",
+           "3un, 06 Nov 1994 08:49:37 GMT",
+           "Sun, 06 .ov 1994 08:49:37 GMT",
            "1994-11-06T08:49:37Z and some more",
            "Sun, 06 Nov 1994 08:49:37 GMT, and more",
        }) {
@@ -71,6 +85,11 @@ TEST_CASE("a date is written as IMF-fixdate, and read back the same", "[http][rf
   std::array<char, kDateBytes> text{};
   write_date(784111777, text);
   CHECK(std::string(text.data(), text.size()) == "Sun, 06 Nov 1994 08:49:37 GMT");
+  for (int month = 0; month < 12; ++month) {
+    const UnixSeconds time = (UnixSeconds{30} * month + 2) * 86400;
+    write_date(time, text);
+    CHECK(parse_date({text.data(), text.size()}, 0) == time);
+  }
   for (UnixSeconds time = -100000; time < 5'000'000'000; time += 12'345'679) {
     write_date(time, text);
     CHECK(parse_date({text.data(), text.size()}, 0) == time);
