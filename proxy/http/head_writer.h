@@ -97,6 +97,14 @@ class FieldCopier {
     flush();
     out_.field(name, value);
   }
+  void add(std::string_view name, std::uint64_t value) {
+    flush();
+    out_.field(name, value);
+  }
+  // Returns the size of the writer's text with the lines that are still to be written.
+  std::size_t size() const {
+    return out_.size() + (begin_ == nullptr ? 0 : static_cast<std::size_t>(end_ + 2 - begin_));
+  }
 
  private:
   bool follows(const Field& field) const {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/check.h"
 #include "proxy/http/conditional.h"
 #include "proxy/http/framing.h"
+#include "proxy/http/head_writer.h"
 #include "proxy/http/hop_by_hop.h"
 #include "proxy/http/parser.h"
 #include "proxy/http/structured.h"
@@ -29,46 +29,47 @@ bool is_listed(const std::vector<std::string>& lower_names, std::string_view nam
       lower_names, [name](const std::string& listed) { return equals_lower(name, listed); });
 }
 
-// Writes field lines and takes note of where the entity tag is.
+// More than a head needs in addition to the lines that are copied: its status line, Date,
+// Content-Length and Content-Range.
+constexpr std::size_t kOwnLinesBytes = 192;
+
+// Writes field lines and takes note of where the entity tag is. The text is complete when it ends.
 class Builder {
  public:
-  explicit Builder(std::string& out, StoredMeta& meta) : out_(out), meta_(meta) {
-    out_.clear();
+  // `copied_bytes` as of the head whose lines are copied.
+  Builder(std::string& out, StoredMeta& meta, std::size_t copied_bytes)
+      : writer_(cleared(out), copied_bytes + kOwnLinesBytes), copier_(writer_), meta_(meta) {
     meta_.etag_offset = 0;
     meta_.etag_bytes = 0;
   }
 
   void status_line(unsigned status, std::string_view reason) {
-    std::array<char, 3> digits{};
-    std::to_chars(digits.data(), digits.data() + digits.size(), status);
-    out_ += "HTTP/1.1 ";
-    out_.append(digits.data(), digits.size());
-    out_ += ' ';
-    out_ += reason;
-    out_ += "\r\n";
+    writer_.status_line(status, reason);
   }
-  void line(std::string_view name, std::string_view value) {
-    out_ += name;
-    out_ += ": ";
-    out_ += value;
-    out_ += "\r\n";
-  }
+  void line(std::string_view name, std::string_view value) { copier_.add(name, value); }
   void line(const Field& field) {
     if (field.id == FieldId::kEtag && field.value.size() <= UINT16_MAX) {
-      meta_.etag_offset = static_cast<std::uint32_t>(out_.size() + field.name.size() + 2);
+      meta_.etag_offset = static_cast<std::uint32_t>(copier_.size() + field.name.size() + 2);
       meta_.etag_bytes = static_cast<std::uint16_t>(field.value.size());
     }
-    line(field.name, field.value);
+    copier_.add(field);
   }
+  void content_length(std::uint64_t bytes) { copier_.add("Content-Length", bytes); }
   void date(UnixSeconds time) {
     std::array<char, kDateBytes> text{};
     write_date(time, text);
     line("Date", {text.data(), text.size()});
   }
-  void finish() { meta_.head_bytes = static_cast<std::uint32_t>(out_.size()); }
+  void finish() { meta_.head_bytes = static_cast<std::uint32_t>(copier_.size()); }
 
  private:
-  std::string& out_;
+  static std::string& cleared(std::string& text) {
+    text.clear();
+    return text;
+  }
+
+  HeadWriter writer_;
+  FieldCopier copier_;  // ends before the writer
   StoredMeta& meta_;
 };
 
@@ -126,16 +127,14 @@ bool is_stripped(const Field& field, const HeadOptions& options) noexcept {
 void build_stored_head(const ResponseHead& response, const ResponseDirectives& directives,
                        std::optional<std::uint64_t> body_bytes, UnixSeconds arrival,
                        const HeadOptions& options, std::string& out, StoredMeta& meta) {
-  Builder builder(out, meta);
+  Builder builder(out, meta, response.head_size);
   builder.status_line(response.status, response.reason);
   const Keep keep(response.fields, directives, options);
   for (const Field& field : response.fields) {
     if (field.id != FieldId::kContentLength && keep(field)) builder.line(field);
   }
   if (!response.fields.has(FieldId::kDate)) builder.date(arrival);
-  if (body_bytes && response.status != 204) {
-    builder.line("Content-Length", std::to_string(*body_bytes));
-  }
+  if (body_bytes && response.status != 204) builder.content_length(*body_bytes);
   builder.finish();
 }
 
@@ -146,7 +145,7 @@ void build_freshened_head(std::string_view stored_head, const ResponseHead& upda
   read_stored_head(stored_head, stored);
   const Keep keep(update.fields, update_directives, options);
   const auto replacing = replacing_lines(update, keep, stored.fields.value(FieldId::kEtag));
-  Builder builder(out, meta);
+  Builder builder(out, meta, stored.head_size + update.head_size);
   builder.status_line(stored.status, stored.reason);
   const bool dated = update.fields.has(FieldId::kDate);
   for (const Field& field : stored.fields) {
@@ -165,7 +164,7 @@ bool drop_stripped(const ResponseHead& stored, const ResponseDirectives& directi
     return is_listed(directives.stripped_fields, field.name);
   };
   if (std::ranges::none_of(stored.fields, is_dropped)) return false;
-  Builder builder(out, meta);
+  Builder builder(out, meta, stored.head_size);
   builder.status_line(stored.status, stored.reason);
   for (const Field& field : stored.fields) {
     if (!is_dropped(field)) builder.line(field);
@@ -243,20 +242,37 @@ void read_stored_head(std::string_view stored_head, ResponseHead& head) {
   ENCORE_CHECK(good, "stored fields are well-formed");
 }
 
+std::string_view content_type_in(std::string_view stored_head) noexcept {
+  constexpr std::size_t kNameBytes = std::string_view("Content-Type").size();
+  std::size_t end = stored_head.find('\n');
+  while (end != std::string_view::npos) {
+    const std::string_view rest = stored_head.substr(end + 1);
+    end = rest.find('\n');
+    if (end == std::string_view::npos) break;
+    const std::string_view line = rest.substr(0, end);
+    if (line.size() > kNameBytes && line[kNameBytes] == ':' &&
+        classify_field(line.substr(0, kNameBytes)) == FieldId::kContentType) {
+      return trim_ows(line.substr(kNameBytes + 1, line.size() - kNameBytes - 2));
+    }
+    end += static_cast<std::size_t>(rest.data() - stored_head.data());
+  }
+  return {};
+}
+
 void build_partial_head(const ResponseHead& stored, const ByteRange& range,
                         std::optional<std::uint64_t> length, std::string& out) {
   StoredMeta unused;
-  Builder builder(out, unused);
+  Builder builder(out, unused, stored.head_size);
   builder.status_line(206, reason_phrase(206));
   copy_but(stored, kOfTheRange, builder);
   builder.line("Content-Range", content_range(range, length));
-  builder.line("Content-Length", std::to_string(range.size()));
+  builder.content_length(range.size());
 }
 
 void build_multipart_head(const ResponseHead& stored, std::string_view boundary,
                           std::uint64_t body_bytes, std::string& out) {
   StoredMeta unused;
-  Builder builder(out, unused);
+  Builder builder(out, unused, stored.head_size);
   builder.status_line(206, reason_phrase(206));
   FieldSet left_out = kOfTheRange;
   left_out.insert(FieldId::kContentType);
@@ -264,13 +280,13 @@ void build_multipart_head(const ResponseHead& stored, std::string_view boundary,
   std::string type = "multipart/byteranges; boundary=";
   type += boundary;
   builder.line("Content-Type", type);
-  builder.line("Content-Length", std::to_string(body_bytes));
+  builder.content_length(body_bytes);
 }
 
 void build_unsatisfiable_head(const ResponseHead& stored, std::uint64_t length, std::string& out) {
   constexpr FieldSet kSent = {FieldId::kDate, FieldId::kEtag, FieldId::kLastModified};
   StoredMeta unused;
-  Builder builder(out, unused);
+  Builder builder(out, unused, stored.head_size);
   builder.status_line(416, reason_phrase(416));
   for (const Field& field : stored.fields) {
     if (kSent.has(field.id)) builder.line(field);
@@ -281,10 +297,10 @@ void build_unsatisfiable_head(const ResponseHead& stored, std::uint64_t length, 
 
 void build_whole_head(const ResponseHead& partial, std::uint64_t length, std::string& out) {
   StoredMeta unused;
-  Builder builder(out, unused);
+  Builder builder(out, unused, partial.head_size);
   builder.status_line(200, reason_phrase(200));
   copy_but(partial, kOfTheRange, builder);
-  builder.line("Content-Length", std::to_string(length));
+  builder.content_length(length);
 }
 
 void build_not_modified(const ResponseHead& stored, std::string& out) {
@@ -296,7 +312,7 @@ void build_not_modified(const ResponseHead& stored, std::string& out) {
                               FieldId::kExpires,
                               FieldId::kVary};
   StoredMeta unused;
-  Builder builder(out, unused);
+  Builder builder(out, unused, stored.head_size);
   builder.status_line(304, reason_phrase(304));
   const bool has_etag = stored.fields.has(FieldId::kEtag);
   for (const Field& field : stored.fields) {

@@ -95,6 +95,9 @@ void build_whole_head(const ResponseHead& partial, std::uint64_t length, std::st
 
 // Parses a stored head. Panics on bytes that build_stored_head did not make.
 void read_stored_head(std::string_view stored_head, ResponseHead& head);
+// The value of the first Content-Type line of a head in the form of a stored one; empty: it has
+// none. Parses nothing else.
+std::string_view content_type_in(std::string_view stored_head) noexcept;
 
 // Writes the head of a 304 made from a stored one to `out` (cleared first), in the same form. It
 // has the fields that RFC 9110 15.4.5 names (Cache-Control, Content-Location, Date, ETag, Expires,

@@ -133,9 +133,7 @@ void place_etag(std::string_view head, std::string_view etag, http::StoredMeta& 
 void place_content_type(std::string_view head, ObjectMeta& meta) {
   meta.type_offset = 0;
   meta.type_bytes = 0;
-  http::ResponseHead read;
-  http::read_stored_head(head, read);
-  const std::string_view type = read.fields.value(http::FieldId::kContentType);
+  const std::string_view type = http::content_type_in(head);
   if (type.empty()) return;
   const auto at = static_cast<std::size_t>(type.data() - head.data());
   if (type.size() > UINT16_MAX) return;

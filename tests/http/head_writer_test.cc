@@ -123,5 +123,23 @@ TEST_CASE("a line that is written otherwise stands in its place", "[http][head]"
   CHECK(text == "A: 1\r\nB: two\r\nC: 3\r\n");
 }
 
+TEST_CASE("a copier counts the lines that are still to be written", "[http][head]") {
+  const Fields fields = parsed("A: 1\r\nB: 2\r\nC:3\r\nD: 4\r\n");
+  std::string text = "before";
+  {
+    HeadWriter out(text, 0);
+    FieldCopier copier(out);
+    std::size_t expected = 6;
+    CHECK(copier.size() == expected);
+    for (const Field& field : fields) {
+      copier.add(field);
+      CHECK(copier.size() == (expected += 6));
+    }
+    copier.add("Length", 70);
+    CHECK(copier.size() == expected + 12);
+  }
+  CHECK(text == "beforeA: 1\r\nB: 2\r\nC: 3\r\nD: 4\r\nLength: 70\r\n");
+}
+
 }  // namespace
 }  // namespace encore::http

@@ -203,6 +203,19 @@ TEST_CASE("a stored head has what may be kept and what a hit needs", "[rfc9111][
   CHECK(out.find("Content-Length") == std::string::npos);
 }
 
+TEST_CASE("an entity tag is found among lines that are stored as they came", "[rfc9111][3.1]") {
+  const std::string text =
+      crlf("HTTP/1.1 200 OK\nServer: o\nA: b\nETag: W/\"v1\"\nAge: 5\nC: d\nDate: today");
+  std::string out;
+  StoredMeta meta;
+  build_stored_head(response_head(text), {}, 17, kNow, {}, out, meta);
+  CHECK(out ==
+        "HTTP/1.1 200 OK\r\nServer: o\r\nA: b\r\nETag: W/\"v1\"\r\nC: d\r\nDate: today\r\n"
+        "Content-Length: 17\r\n");
+  CHECK(out.substr(meta.etag_offset, meta.etag_bytes) == "W/\"v1\"");
+  CHECK(meta.head_bytes == out.size());
+}
+
 TEST_CASE("a date that is there is never rewritten, and a 204 has no length",
           "[rfc9110][6.6.1][8.6]") {
   const std::string text = crlf("HTTP/1.1 204 x\nDate: yesterday\nContent-Length: 0");

@@ -76,6 +76,16 @@ TEST_CASE("the place of a content type is that in its head, and none is left of 
   CHECK(meta.type_offset == 0);
   CHECK(placed("HTTP/1.1 200 OK\r\nVia: 1.1 a\r\nContent-Type: a/b\r\n") == "a/b");
   CHECK(placed("HTTP/1.1 200 OK\r\nContent-Type: \r\n").empty());
+  CHECK(placed("HTTP/1.1 200 OK\r\nA: b\r\nC: d\r\ncontent-TYPE: a/b\r\nE: f\r\n") == "a/b");
+  // The first of two.
+  CHECK(placed("HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Type: c/d\r\n") == "a/b");
+  CHECK(placed("HTTP/1.1 200 OK\r\nContent-Type: \r\nContent-Type: c/d\r\n").empty());
+  // Other names of its length, longer ones, and values with its name in them.
+  CHECK(placed("HTTP/1.1 200 OK\r\nContent-Typo: a/b\r\n").empty());
+  CHECK(placed("HTTP/1.1 200 OK\r\nContent-Type-X: a/b\r\n").empty());
+  CHECK(placed("HTTP/1.1 200 OK\r\nX-Content-Type: a/b\r\n").empty());
+  CHECK(placed("HTTP/1.1 200 OK\r\nX: Content-Type: a/b\r\n").empty());
+  CHECK(placed("HTTP/1.1 200 Content-Type: a/b\r\n").empty());
   // Too long to be noted.
   const std::string head = "HTTP/1.1 200 OK\r\nContent-Type: " + std::string(70'000, 't') + "\r\n";
   CHECK(placed(head).empty());
