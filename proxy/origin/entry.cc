@@ -96,9 +96,10 @@ void ask_for_disk(OriginServices& services, const store::Object& object, cache::
 
 // LatestResponses::Answer::etag.
 std::uint64_t number_of_etag(const store::Object& object) {
-  const std::string_view etag =
-      http::stored_validators(meta_of(object).http, stored_head_of(object)).etag;
-  return http::is_strong_etag(etag) ? std::hash<std::string_view>()(etag) : 0;
+  const http::StoredMeta& meta = meta_of(object).http;
+  if (!meta.is(http::StoredMeta::kStrongEtag)) return 0;
+  const std::string_view etag = http::stored_validators(meta, stored_head_of(object)).etag;
+  return etag.empty() ? 0 : std::hash<std::string_view>()(etag);
 }
 
 }  // namespace

@@ -75,6 +75,9 @@ std::size_t Fetch::on_stream_bytes(std::string_view text) {
     if (taken == 0) break;
     used += taken;
   }
+  // The head's views are into these bytes, and storing reads them at the end. Small responses have
+  // ended here.
+  if (state_ == State::kBody && body_.may_store()) received_->keep();
   services_.stats.bytes_from_origins.add(used);
   counted.add(&ServerCounts::received_bytes, used);
   // The rest is the other protocol's, or stays in the stream until the name is known.

@@ -377,8 +377,6 @@ void Fetch::pass_on(const HeadPlan& plan) {
   if ((is_reload || plan_.stored) && use != ResponseBody::Use::kStore && is_sure) {
     end_older(services_, *request_, received, *response);
   }
-  // The head's views are into the stream's buffer, and storing reads them at the end.
-  if (use != ResponseBody::Use::kPass) received.keep();
   if (request_->runtime->follows_requests) [[unlikely]] {
     log_step(request_->request_id, {"fetch: ", to_string(response->outcome),
                                     ", storing: ", http::to_string(response->reason)});

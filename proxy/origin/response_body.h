@@ -97,6 +97,8 @@ class ResponseBody {
   // Somebody who came late wants it stored: begins, where that is still possible.
   void store_if_wanted();
   bool is_storing() const { return writer_.is_under_way(); }
+  // True if it is being stored, or may be yet: its head is read until then.
+  bool may_store() const { return writer_.may_store(); }
   // True if it is worth finishing for the cache alone, where nobody reads.
   bool is_worth_finishing(std::uint64_t bytes_max) const;
   void stop_storing();

@@ -93,10 +93,15 @@ bool StoreWriter::fits_disks(std::uint64_t body_bytes) const {
 }
 
 bool StoreWriter::reserve(std::uint64_t body_bytes) {
+  // All of a body whose length is known was reserved before its first piece.
+  if (reserved_bytes_ != 0 && body_bytes <= reserved_body_) return true;
   if (body_bytes > request_.runtime->max_memory_object_bytes) return false;
   const std::uint64_t needed =
       cache::charge_for(sizes(body_bytes)) + services_.kernel.charge_of_entry();
-  if (needed <= reserved_bytes_) return true;
+  if (needed <= reserved_bytes_) {
+    reserved_body_ = body_bytes;
+    return true;
+  }
   std::uint64_t more = needed - reserved_bytes_;
   if (received_->framing.kind != http::BodyKind::kLength && body_bytes > kReserveStepBytes) {
     more = std::max(more, kReserveStepBytes);
@@ -104,6 +109,7 @@ bool StoreWriter::reserve(std::uint64_t body_bytes) {
   const auto outcome = services_.kernel.reserve(cache_key(request_), more, services_.loop.now());
   if (outcome != cache::ReserveOutcome::kReserved) return false;
   reserved_bytes_ += more;
+  reserved_body_ = body_bytes;
   return true;
 }
 
@@ -232,7 +238,13 @@ bool StoreWriter::finish_parts(Made& made) {
 }
 
 store::ObjectRef StoreWriter::make_object(const Made& made) {
-  const std::string key = request_.key + response_->names + response_->variant_key;
+  // Most responses have no variants, and then the request's key is the object's.
+  std::string joined;
+  std::string_view key = request_.key;
+  if (!response_->names.empty() || !response_->variant_key.empty()) {
+    joined = request_.key + response_->names + response_->variant_key;
+    key = joined;
+  }
   const store::ObjectParts parts = {
       .key = key, .meta = std::as_bytes(std::span(&made.meta, 1)), .head = made.head};
   if (on_disk_alone_) {

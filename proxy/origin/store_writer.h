@@ -95,6 +95,7 @@ class StoreWriter {
   std::string tags_;  // those of the response in progress
   bool on_disk_alone_ = false;
   std::uint64_t reserved_bytes_ = 0;
+  std::uint64_t reserved_body_ = 0;  // a body of so many bytes fits into it
   std::optional<PartWriter> parts_;  // as long as there is a use for them
   bool parts_failed_ = false;
 };
