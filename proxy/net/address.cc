@@ -240,6 +240,7 @@ std::string Address::to_string() const {
 }
 
 std::string Address::client_string() const {
+  if (is_v4()) return ip_string();
   const Bytes16 bytes = network_bytes();
   constexpr std::size_t kV4Offset = 12;
   if (is_mapped(bytes)) return dotted(bytes.data() + kV4Offset);

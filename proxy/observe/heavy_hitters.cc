@@ -3,6 +3,23 @@
 #include <algorithm>
 
 namespace encore::server {
+namespace {
+
+// Out of line: each request adds names that are known, mostly.
+[[gnu::noinline]] void add_unknown(std::vector<HeavyHitters::Item>& items, std::string_view name,
+                                   std::uint64_t weight, std::uint64_t error) {
+  if (items.size() < HeavyHitters::kNames) {
+    items.push_back({std::string(name), weight, error});
+    return;
+  }
+  // The lightest makes room, and leaves its weight behind as what may be wrong.
+  HeavyHitters::Item& lightest = *std::ranges::min_element(items, {}, &HeavyHitters::Item::weight);
+  lightest.name.assign(name);
+  lightest.error = lightest.weight + error;
+  lightest.weight += weight;
+}
+
+}  // namespace
 
 void HeavyHitters::add(std::string_view name, std::uint64_t weight) {
   if (weight != 0) add(name.substr(0, kNameBytesMax), weight, 0);
@@ -10,20 +27,9 @@ void HeavyHitters::add(std::string_view name, std::uint64_t weight) {
 
 void HeavyHitters::add(std::string_view name, std::uint64_t weight, std::uint64_t error) {
   const auto known = std::ranges::find(items_, name, &Item::name);
-  if (known != items_.end()) {
-    known->weight += weight;
-    known->error += error;
-    return;
-  }
-  if (items_.size() < kNames) {
-    items_.push_back({std::string(name), weight, error});
-    return;
-  }
-  // The lightest makes room, and leaves its weight behind as what may be wrong.
-  Item& lightest = *std::ranges::min_element(items_, {}, &Item::weight);
-  lightest.name.assign(name);
-  lightest.error = lightest.weight + error;
-  lightest.weight += weight;
+  if (known == items_.end()) return add_unknown(items_, name, weight, error);
+  known->weight += weight;
+  known->error += error;
 }
 
 void HeavyHitters::merge(const HeavyHitters& other) {

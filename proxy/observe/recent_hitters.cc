@@ -3,6 +3,15 @@
 #include <utility>
 
 namespace encore::server {
+namespace {
+
+// Out of line: once a minute. `follows`: the new minute is the next one.
+[[gnu::noinline]] void begin_minute(bool follows, HeavyHitters& current, HeavyHitters& before) {
+  before = follows ? std::exchange(current, {}) : HeavyHitters();
+  current = {};
+}
+
+}  // namespace
 
 std::int64_t RecentHitters::minute_of(WallTime now) {
   return std::chrono::floor<std::chrono::minutes>(now.time_since_epoch()).count();
@@ -19,8 +28,7 @@ Nanoseconds RecentHitters::covered(WallTime now) {
 void RecentHitters::add(std::string_view name, std::uint64_t weight, WallTime now) {
   const std::int64_t minute = minute_of(now);
   if (minute > minute_) {
-    before_ = minute == minute_ + 1 ? std::exchange(current_, {}) : HeavyHitters();
-    current_ = {};
+    begin_minute(minute == minute_ + 1, current_, before_);
     minute_ = minute;
   }
   current_.add(name, weight);

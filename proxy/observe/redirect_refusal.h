@@ -31,23 +31,24 @@ enum class RedirectRefusal : std::uint8_t {
 #undef ENCORE_ENUMERATOR
 };
 
+inline constexpr auto kRedirectDetails = std::to_array<std::string_view>({
+#define ENCORE_DETAIL(id, detail, words) detail,
+    ENCORE_REDIRECT_REFUSAL(ENCORE_DETAIL)
+#undef ENCORE_DETAIL
+});
+inline constexpr auto kRedirectWords = std::to_array<std::string_view>({
+#define ENCORE_WORDS(id, detail, words) words,
+    ENCORE_REDIRECT_REFUSAL(ENCORE_WORDS)
+#undef ENCORE_WORDS
+});
+
 // As Cache-Status and the log have it; empty: nothing.
 constexpr std::string_view to_string(RedirectRefusal why) {
-  constexpr auto kDetails = std::to_array<std::string_view>({
-#define ENCORE_DETAIL(id, detail, words) detail,
-      ENCORE_REDIRECT_REFUSAL(ENCORE_DETAIL)
-#undef ENCORE_DETAIL
-  });
-  return kDetails.at(static_cast<std::size_t>(why));
+  return kRedirectDetails.at(static_cast<std::size_t>(why));
 }
 
 constexpr std::string_view in_words(RedirectRefusal why) {
-  constexpr auto kWords = std::to_array<std::string_view>({
-#define ENCORE_WORDS(id, detail, words) words,
-      ENCORE_REDIRECT_REFUSAL(ENCORE_WORDS)
-#undef ENCORE_WORDS
-  });
-  return kWords.at(static_cast<std::size_t>(why));
+  return kRedirectWords.at(static_cast<std::size_t>(why));
 }
 
 }  // namespace encore::server

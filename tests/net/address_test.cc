@@ -114,6 +114,12 @@ TEST_CASE("an IPv4-mapped address is the same as its IPv4 address", "[net][addre
   CHECK_FALSE(Address::loopback_v6(1).embedded_v4());
 }
 
+TEST_CASE("a client is named by its IPv4 address, or by its network of IPv6", "[net][address]") {
+  CHECK(Address::parse_ip("10.1.2.3", 80)->client_string() == "10.1.2.3");
+  CHECK(Address::parse_ip("::ffff:10.1.2.3", 80)->client_string() == "10.1.2.3");
+  CHECK(Address::parse_ip("2001:db8:1:2:3:4:5:6", 80)->client_string() == "2001:db8:1:2::/64");
+}
+
 TEST_CASE("a socket's address of another family or a short one is none", "[net][address]") {
   sockaddr_un path{};
   path.sun_family = AF_UNIX;
