@@ -164,7 +164,7 @@ void BodyReader::advance(std::size_t bytes) {
     piece.begin += from_body;
   }
   if (text_read_ != piece.text.size() || piece.has_range()) return;
-  piece.text = {};
+  piece.text.clear();
   text_read_ = 0;
   ++piece_;
 }

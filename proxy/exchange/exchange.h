@@ -166,7 +166,7 @@ class Exchange final : public TransferReader, private LoadReader {
   // `part`: what of a stored part is the answer; null: the object is a whole response.
   void respond_stored(const store::ObjectRef& object, Outcome outcome,
                       const FoundPart* part = nullptr);
-  void respond(const ResponseSource& source, ResponsePlan plan);
+  void respond(const ResponseSource& source, ResponsePlan&& plan);
   void respond_own(SyntheticResponse answer);
   void fail(const Failure& failure);
   void refuse_content(int status, std::string_view detail);

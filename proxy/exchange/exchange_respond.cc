@@ -97,7 +97,7 @@ void Exchange::respond_stored(const store::ObjectRef& object, Outcome outcome,
   respond(source, coding_.plan(source, unstored_ ? nullptr : &object, moment, next_turn_));
 }
 
-void Exchange::respond(const ResponseSource& source, ResponsePlan plan) {
+void Exchange::respond(const ResponseSource& source, ResponsePlan&& plan) {
   if (source.on_disk &&
       !content_.open_disk(request_->hash, source, plan, [this] { on_transfer(); })) {
     fail({.status = 503, .outcome = Outcome::kNoMemory, .detail = "out-of-memory"});
