@@ -57,6 +57,20 @@ struct TargetEnd {
 #endif
 };
 
+// No entity tag has these between its quotes: controls, spaces and quotes (RFC 9110 8.8.3).
+struct NotInEtag {
+  static constexpr bool matches(char c) noexcept {
+    return static_cast<unsigned char>(c) <= 0x20 || c == '"' || c == 0x7f;
+  }
+#if defined(__SSE2__)
+  static __m128i matches(__m128i x) noexcept {
+    return _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(x, splat(0x20)), x),
+                                     _mm_cmpeq_epi8(x, splat('"'))),
+                        _mm_cmpeq_epi8(x, splat(0x7f)));
+  }
+#endif
+};
+
 // Bytes that may keep a path from being in normal form: '%', and '.', which may be part of a dot
 // segment.
 struct AmbiguousPathByte {

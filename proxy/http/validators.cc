@@ -1,14 +1,9 @@
 #include "proxy/http/validators.h"
 
-#include <algorithm>
+#include "proxy/http/scan.h"
 
 namespace encore::http {
 namespace {
-
-constexpr bool is_etag_char(char c) noexcept {
-  const auto u = static_cast<unsigned char>(c);
-  return u == 0x21 || (u >= 0x23 && u != 0x7f);
-}
 
 std::string_view opaque(std::string_view etag) noexcept {
   return etag.starts_with("W/") ? etag.substr(2) : etag;
@@ -30,8 +25,10 @@ bool same_validator(const Validators& a, const Validators& b) noexcept {
 
 bool is_etag(std::string_view text) noexcept {
   text = opaque(text);
-  return text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
-         std::ranges::all_of(text.substr(1, text.size() - 2), is_etag_char);
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return false;
+  const char* const begin = text.data();
+  const char* const last = begin + text.size() - 1;
+  return scan::find<scan::NotInEtag>(begin, begin + 1, last) == last;
 }
 
 bool is_strong_etag(std::string_view etag) noexcept { return is_etag(etag) && etag[0] == '"'; }

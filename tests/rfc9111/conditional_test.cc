@@ -50,6 +50,31 @@ TEST_CASE("entity tags are compared strongly and weakly", "[rfc9110][8.8.3.2]") 
   }
 }
 
+TEST_CASE("an entity tag has no control, space or quote within, wherever it stands",
+          "[rfc9110][8.8.3]") {
+  for (std::size_t size = 0; size <= 40; ++size) {
+    const std::string tag = "\"" + std::string(size, 'a') + "\"";
+    CHECK(is_etag(tag));
+    CHECK(is_etag("W/" + tag));
+    for (std::size_t place = 1; place <= size; ++place) {
+      for (const char c : {'\0', '\t', '\x1f', ' ', '"', '\x7f'}) {
+        std::string none = tag;
+        none[place] = c;
+        CHECK_FALSE(is_etag(none));
+      }
+      for (const char c : {'!', '#', '~', '\x80', '\xff'}) {
+        std::string other = tag;
+        other[place] = c;
+        CHECK(is_etag(other));
+      }
+    }
+  }
+  for (const std::string_view none : {"", "\"", "W/", "W/\"", "a", "a\"", "\"a", "w/\"a\""}) {
+    CAPTURE(none);
+    CHECK_FALSE(is_etag(none));
+  }
+}
+
 TEST_CASE("conditions are evaluated in their order", "[rfc9110][13.2.2][rfc9111][4.3.2]") {
   struct Row {
     std::string fields;
