@@ -98,6 +98,11 @@ Result<void> take_parameters(std::string_view query, RedisUrl& url, bool has_dat
 
 Result<RedisUrl> parse_redis_url(std::string_view text) {
   RedisUrl url;
+  if (text.starts_with("rediss://")) {
+    return fail(
+        "is a URL with TLS, which connections to the engine do not have: use redis:// in a "
+        "private network or through a tunnel");
+  }
   const bool is_unix = text.starts_with(kSocketScheme);
   if (!is_unix && !text.starts_with(kRedisScheme)) return fail("is not a redis:// or unix:// URL");
   text.remove_prefix(is_unix ? kSocketScheme.size() : kRedisScheme.size());

@@ -32,6 +32,14 @@ TEST_CASE("an engine's URL has its parts", "[config]") {
   CHECK(shown(*url) == "unix:///run/redis.sock?db=2");
 }
 
+TEST_CASE("a URL with TLS is refused with what to do instead", "[config]") {
+  const auto url = parse_redis_url("rediss://:hidden@redis.example");
+  REQUIRE_FALSE(url);
+  CHECK(url.error().message.contains("TLS"));
+  CHECK(url.error().message.contains("tunnel"));
+  CHECK_FALSE(url.error().message.contains("hidden"));
+}
+
 TEST_CASE("an engine's URL that is wrong is refused without showing its password", "[config]") {
   for (const char* text : {"",
                            "redis",
