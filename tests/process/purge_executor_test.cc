@@ -74,5 +74,21 @@ TEST_CASE("a client's purge of a URL says whether anything was there", "[server]
   CHECK(executed.ask({.keys = {"one"}}).status == 400);
 }
 
+TEST_CASE("a client's purge says which nodes have not confirmed it", "[server][purge]") {
+  Executed executed;
+  const auto said = [&](FleetPurge fleet) {
+    executed.result.fleet = std::move(fleet);
+    const TransferFailure answer = executed.ask({.keys = {"one"}});
+    CHECK(answer.status == 200);
+    CHECK(answer.detail == "purged 3");
+    return answer.why;
+  };
+  CHECK(said({.is_published = true, .confirmed = {"a", "b"}}).empty());
+  CHECK(said({.is_published = true, .unconfirmed = {"b", "c"}}) == "not confirmed by b, c");
+  CHECK(said({.is_published = false}) == "other nodes purge once the engine is back");
+  const std::vector<std::string> many(20, "n");
+  CHECK(said({.is_published = true, .unconfirmed = many}).ends_with(", n and 4 more"));
+}
+
 }  // namespace
 }  // namespace encore::server
