@@ -105,7 +105,7 @@ Result<void> Follower::skip_gap(const StreamFacts& known) {
                         : "the position in the engine's purges is unknown");
     state_.note_gap();
   }
-  return apply({{.all = true, .soft = true}}, known.last);
+  return apply({server::validate_all()}, known.last);
 }
 
 Result<StreamFacts> Follower::facts() {
@@ -214,7 +214,7 @@ Result<void> Follower::take(const std::vector<Read>& entries, bool is_broken) {
               to_string(*position_));
     state_.note_gap();
   }
-  if (is_broken || !is_understood) orders.push_back({.all = true, .soft = true});
+  if (is_broken || !is_understood) orders.push_back(server::validate_all());
   auto done = apply(merged(orders), entries.back().id);
   if (done) state_.note_applied(purges, *position_);
   return done;

@@ -169,15 +169,14 @@ Result<void> Publisher::check_last() {
   log::warn("fleet: the engine has lost purges; they are published again");
   if (state_.republish_recent()) return {};
   const std::uint64_t number = state_.next_number();
-  state_.add_last({.number = number, .fields = everything(true, number), .is_soft = true});
+  state_.add_last(
+      {.number = number, .fields = everything(server::validate_all(), number), .is_soft = true});
   return {};
 }
 
-Fields Publisher::everything(bool is_soft, std::uint64_t number) const {
-  const auto fields = encode(PurgeEntry{.node = options_.node,
-                                        .instance = options_.instance,
-                                        .number = number,
-                                        .order = {.all = true, .soft = is_soft}});
+Fields Publisher::everything(const server::PurgeOrder& order, std::uint64_t number) const {
+  const auto fields = encode(PurgeEntry{
+      .node = options_.node, .instance = options_.instance, .number = number, .order = order});
   return fields ? *fields : Fields();
 }
 
@@ -224,8 +223,9 @@ void Publisher::replace_dropped() {
   if (!is_soft) return;
   log::error("fleet: too many purges wait for the engine; all nodes will purge everything");
   const std::uint64_t number = state_.next_number();
-  state_.replace_all(
-      {.number = number, .fields = everything(*is_soft, number), .is_soft = *is_soft});
+  state_.replace_all({.number = number,
+                      .fields = everything({.all = true, .soft = *is_soft}, number),
+                      .is_soft = *is_soft});
   if (has_kept_ && host_.forget()) has_kept_ = false;
   handlers_.on_dropped();
 }

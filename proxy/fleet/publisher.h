@@ -44,7 +44,8 @@ class Publisher {
   Command addition(const Fields& fields) const;
   Result<std::vector<Reply>> call(const std::vector<Command>& commands);
   void check_name(const NodeTable& nodes);
-  Fields everything(bool is_soft, std::uint64_t number) const;
+  // An entry of a purge of everything.
+  Fields everything(const server::PurgeOrder& order, std::uint64_t number) const;
 
   const FleetOptions& options_;
   const FleetHost& host_;

@@ -86,6 +86,7 @@ Result<void> take_field(PurgeEntry& entry, std::string_view name, const std::str
   if (name == "all") return take_flag(entry.order.all, name, value);
   if (name == "soft") return take_flag(entry.order.soft, name, value);
   if (name == "mark") return take_flag(entry.is_mark, name, value);
+  if (name == "validate") return take_flag(entry.order.validate, name, value);
   if (name.starts_with("ban-")) return take_ban(entry.order, name, value);
   return unknown_field(name);
 }
@@ -113,6 +114,7 @@ Result<Fields> encode(const PurgeEntry& entry) {
   if (order.soft) add(fields, "soft", "1");
   if (order.ban) {
     add(fields, "ban-forward", order.ban->forward ? "1" : "0");
+  if (order.validate) add(fields, "validate", "1");
     if (!order.ban->host.empty()) add(fields, "ban-host", order.ban->host);
     if (!order.ban->url.empty()) add(fields, "ban-url", order.ban->url);
     if (!order.ban->content_type.empty()) add(fields, "ban-type", order.ban->content_type);
@@ -131,8 +133,11 @@ Result<PurgeEntry> decode(std::span<const std::string> fields) {
     if (!taken) return std::unexpected(taken.error());
   }
   if (entry.node.empty() != entry.instance.empty()) return fail("a node without an instance");
-  if (!entry.is_mark && !has_target(entry.order))
+  const PurgeOrder& order = entry.order;
+  if (!entry.is_mark && !has_target(order)) {
     return fail("no target; accepted: url, prefix, tag or all");
+  }
+  if (order.validate && !(order.all && order.soft)) return fail("validate without all and soft");
   return entry;
 }
 
@@ -149,7 +154,9 @@ std::vector<PurgeOrder> merged(std::span<const PurgeOrder> orders) {
   std::vector<PurgeOrder> all;
   for (const PurgeOrder& each : orders) {
     if (each.ban) {
+  bool is_validated = false;
       all.push_back(each);
+    is_validated = is_validated || each.validate;
       continue;
     }
     PurgeOrder& into = each.soft ? soft : hard;
@@ -163,6 +170,7 @@ std::vector<PurgeOrder> merged(std::span<const PurgeOrder> orders) {
   // Removed objects need not become stale before.
   if (has_target(soft) && !hard.all) all.insert(all.begin(), std::move(soft));
   if (has_target(hard)) all.insert(all.begin(), std::move(hard));
+  if (is_validated) soft = server::validate_all();
   return all;
 }
 

@@ -5,7 +5,8 @@
 //   Publisher: node, instance, number (its name, its process, the purge's number there).
 //   Targets: url, prefix, tag, key, each as often as there are.
 //   Target of a ban: ban-host, ban-url, ban-type, ban-tag, ban-forward.
-//   Flags, "1": all, soft; mark: it purges nothing, and renews the positions of the nodes.
+//   Flags, "1": all, soft, validate; mark: it purges nothing, and renews the positions of the
+//   nodes.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ Result<PurgeEntry> decode(std::span<const std::string> fields);
 // a later version.
 bool is_of_a_node(std::span<const std::string> fields);
 
-// Joins purges that may be done together without another result: at most one hard and one soft one,
+// Joins purges that may be done together without another result: at most one of each softness,
 // and one for each ban. The more objects a purge checks, the more is won: one pass does for all.
 std::vector<server::PurgeOrder> merged(std::span<const server::PurgeOrder> orders);
 

@@ -85,9 +85,14 @@ inline std::int64_t remaining_ttl(const StoredMeta& meta, MonotonicTime now) noe
   return static_cast<std::int64_t>(meta.lifetime_seconds) - current_age(meta, now);
 }
 
+// "Stale from then on" of a response that nothing may serve without validation: longer ago than any
+// clock's beginning and any window of staleness.
+inline constexpr MonotonicTime kStaleAlways = MonotonicTime{} - std::chrono::years(70);
+
 // Makes the response stale from `now` on: a soft purge. The windows of stale-while-revalidate and
-// stale-if-error begin then.
+// stale-if-error begin then; from kStaleAlways there are none, and max-stale is not heard.
 inline void mark_stale(StoredMeta& meta, MonotonicTime now) noexcept {
+  if (now == kStaleAlways) meta.flags |= StoredMeta::kNeverStale;
   if (now >= meta.fresh_until) return;
   meta.fresh_until = now;
   meta.lifetime_seconds = current_age(meta, now);

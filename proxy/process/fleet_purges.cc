@@ -245,8 +245,7 @@ void FleetPurges::catch_up() {
   if (is_successor_) return log::warn("fleet: purges are late from the start: {}", now.fault);
   log::warn("fleet: purges of the time away are unknown ({}); all stored objects are stale",
             now.fault.empty() ? "reading them takes too long" : now.fault);
-  (void)server::purge(parts_.proxy.shared(), *parts_.proxy.present_runtime(),
-                      {.all = true, .soft = true});
+  (void)server::purge(parts_.proxy.shared(), *parts_.proxy.present_runtime(), validate_all());
 }
 
 void FleetPurges::publish(const PurgeOrder& order, PurgeResult purged,
@@ -297,7 +296,7 @@ fleet::Applied FleetPurges::apply(std::span<const PurgeOrder> orders) {
     if (purged && !purged->refusal.empty()) {
       log::warn("fleet: a purge is refused here ({}); all stored objects are stale",
                 purged->refusal);
-      purged = purge({.all = true, .soft = true});
+      purged = purge(validate_all());
     }
     if (!purged) return fleet::Applied::kStopped;
     is_durable = is_durable && purged->durable.has_value();

@@ -225,7 +225,9 @@ constexpr std::size_t kShardsInTurn = 4;
 // Visits one slice of a shard after the other's: a lock is not fair, and a thread that waits for
 // one has it by the time at which its turn comes again. If few are left that is soon, and others
 // are let go first.
-void visit_all(cache::Kernel& kernel, Matcher& visitor, LamportClock& moment) {
+// `stale_from`: of those that become stale; nothing: now.
+void visit_all(cache::Kernel& kernel, Matcher& visitor, LamportClock& moment,
+               std::optional<MonotonicTime> stale_from) {
   std::vector<cache::Kernel::Cursor> cursors;
   for (std::uint32_t shard = 0; shard < kernel.shards(); ++shard) cursors.push_back({shard, 0});
   while (!cursors.empty()) {
@@ -233,7 +235,7 @@ void visit_all(cache::Kernel& kernel, Matcher& visitor, LamportClock& moment) {
     moment.note(now);
     std::erase_if(cursors, [&](cache::Kernel::Cursor& cursor) {
       const std::uint32_t shard = cursor.shard;
-      (void)kernel.for_each(cursor, kPurgeSliceSlots, visitor, now);
+      (void)kernel.for_each(cursor, kPurgeSliceSlots, visitor, stale_from.value_or(now));
       visitor.tell(wall_now());
       return cursor.shard != shard;
     });
@@ -298,7 +300,7 @@ PurgeResult count_only(Shared& shared, const Runtime& runtime, const PurgeOrder&
   const std::vector<std::string> keys = keys_of(runtime, order.urls);
   Matcher matcher(order, nullptr, nullptr);
   for (const std::string& key : keys) matcher.add_key(key);
-  visit_all(*shared.kernel, matcher, shared.latest_moment);
+  visit_all(*shared.kernel, matcher, shared.latest_moment, {});
   return {.count = matcher.count(), .lazily = shared.disks != nullptr};
 }
 
@@ -335,7 +337,8 @@ PurgeResult purge(Shared& shared, const Runtime& runtime, const PurgeOrder& orde
   if (has_rules) {
     // Objects that were read before the rules were in force are not used any more.
     shared.inflight.invalidate_all();
-    visit_all(kernel, matcher, shared.latest_moment);
+    const auto stale_from = order.validate ? std::optional(http::kStaleAlways) : std::nullopt;
+    visit_all(kernel, matcher, shared.latest_moment, stale_from);
   }
   return {.count = count + matcher.count(),
           .lazily = has_rules && shared.disks != nullptr,

@@ -41,7 +41,9 @@ std::vector<std::string>* list_of(PurgeOrder& order, Field field) {
 Message purge_message(const PurgeOrder& order) {
   Message message{.type = MessageType::kPurge};
   const bool is_forward = order.ban && order.ban->forward;
-  message.add_number(Field::kFlags, (order.all ? kAll : 0) | (order.soft ? kSoft : 0) |
+  // Earlier versions know no soft purge that is validated.
+  const bool is_soft = order.soft && !order.validate;
+  message.add_number(Field::kFlags, (order.all ? kAll : 0) | (is_soft ? kSoft : 0) |
                                         (is_forward ? kForwardBan : 0));
   for (const std::string& each : order.urls) message.add(Field::kUrl, each);
   for (const std::string& each : order.prefixes) message.add(Field::kPrefix, each);

@@ -17,12 +17,17 @@ struct PurgeOrder {
   std::vector<std::string> tags = {};
   bool all = false;  // all stored objects
   bool soft = false;
-  bool dry_run = false;  // only counted, and nothing changes
+  bool validate = false;  // with `all` and `soft`: no window of staleness serves what became stale
+  bool dry_run = false;   // only counted, and nothing changes
   // For requests that purge: keys with their realms, and the target of a ban.
   std::vector<std::string> keys = {};
   std::optional<BanOrder> ban = {};
   std::string token = {};  // the count's (purge_token.h); empty: it was not counted
 };
+
+// The purge of a node that may have missed purges: which ones is unknown, so nothing that is stored
+// is served again until its origin says that it is valid (docs/decisions/0608).
+inline PurgeOrder validate_all() { return {.all = true, .soft = true, .validate = true}; }
 
 // Result of a purge on the other nodes of a fleet.
 struct FleetPurge {

@@ -112,6 +112,29 @@ TEST_CASE("purges of a batch are joined by softness", "[fleet]") {
   joined = merged(all);
   REQUIRE(joined.size() == 1);
   CHECK(joined[0].all);
+  CHECK_FALSE(joined[0].soft);
+}
+
+TEST_CASE("unknown purges are validated, whatever else is soft", "[fleet]") {
+  PurgeEntry entry;
+  entry.order = server::validate_all();
+  const auto fields = encode(entry);
+  REQUIRE(fields);
+  CHECK(*fields == Fields{"all", "1", "soft", "1", "validate", "1"});
+  const auto read = decode(*fields);
+  REQUIRE(read);
+  CHECK(read->order.validate);
+  CHECK_FALSE(decode(Fields{"tag", "a", "soft", "1", "validate", "1"}));
+  CHECK_FALSE(decode(Fields{"all", "1", "validate", "1"}));
+  const std::vector<PurgeOrder> orders = {{.all = true, .soft = true},
+                                          server::validate_all(),
+                                          {.tags = {"t"}},
+                                          {.tags = {"s"}, .soft = true}};
+  const auto joined = merged(orders);
+  REQUIRE(joined.size() == 2);
+  CHECK(joined[0].tags == std::vector<std::string>{"t"});
+  CHECK(joined[1].all);
+  CHECK(joined[1].validate);
 }
 
 }  // namespace

@@ -85,5 +85,13 @@ TEST_CASE("a purge's result arrives at another process as it was sent", "[proces
   }
 }
 
+TEST_CASE("a purge that is validated is a hard one for processes of earlier versions",
+          "[process][purge]") {
+  const auto read = read_purge(purge_message(validate_all()));
+  REQUIRE(read);
+  CHECK(read->all);
+  CHECK_FALSE(read->soft);
+}
+
 }  // namespace
 }  // namespace encore::server

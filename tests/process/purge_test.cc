@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "proxy/exchange/cache_lookup.h"
+#include "proxy/http/reuse.h"
 #include "tests/catch.h"
 #include "tests/process/filled_cache.h"
 
@@ -166,6 +167,34 @@ TEST_CASE("what became stale within a worker's turn is stale to it", "[server][p
     });
     loop.stop();
     loop.run();
+  }
+}
+
+TEST_CASE("unknown purges leave no window of staleness", "[server][purge]") {
+  FilledCache cache(100);
+  const auto runtime = made_runtime();
+  const std::string text = FilledCache::key_text(7);
+  const MonotonicTime now = monotonic_now();
+  for (const bool validate : {false, true}) {
+    CHECK(purge(cache.shared, *runtime, {.all = true, .soft = true, .validate = validate}).count ==
+          100);
+    const auto found = cache.shared.kernel->lookup(cache.key(text), now);
+    REQUIRE(found.state == (validate ? cache::LookupState::kStale : cache::LookupState::kFresh));
+    http::StoredMeta meta;
+    meta.age_zero = now;
+    meta.fresh_until = now + std::chrono::hours(1);
+    meta.swr_seconds = meta.sie_seconds = UINT32_MAX;
+    meta.flags = http::StoredMeta::kHasSie;
+    http::mark_stale(meta, found.fresh_until);
+    const MonotonicTime later = monotonic_now();
+    http::RequestDirectives any;
+    any.max_stale = http::kDeltaMax;
+    CHECK((http::decide_reuse(meta, {}, later, {}).action == http::Reuse::kMustValidate) ==
+          validate);
+    CHECK((http::decide_reuse(meta, any, later, {}).action == http::Reuse::kMustValidate) ==
+          validate);
+    CHECK(http::may_serve_stale(meta, {}, later, http::OriginFailure::kUnreachable, {}) !=
+          validate);
   }
 }
 
