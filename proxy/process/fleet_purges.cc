@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -89,6 +90,21 @@ Result<void> append_durably(const std::string& path, std::string_view bytes) {
 Result<void> remove_file(const std::string& path) {
   if (path.empty() || ::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
   return fail("cannot remove " + path + ": " + std::strerror(errno));
+}
+
+// Adds a purge in parts: URLs and keys are looked up in each realm, and take memory for all.
+void add_parts(PurgeOrder order, std::vector<PurgeOrder>& parts) {
+  constexpr std::size_t kTargetsMax = 1024;
+  for (const auto list : {&PurgeOrder::urls, &PurgeOrder::keys}) {
+    std::vector<std::string>& all = order.*list;
+    while (all.size() > kTargetsMax) {
+      const auto begin = all.end() - kTargetsMax;
+      PurgeOrder& part = parts.emplace_back(PurgeOrder{.soft = order.soft});
+      (part.*list).assign(std::make_move_iterator(begin), std::make_move_iterator(all.end()));
+      all.erase(begin, all.end());
+    }
+  }
+  parts.push_back(std::move(order));
 }
 
 }  // namespace
@@ -290,7 +306,9 @@ std::optional<PurgeResult> FleetPurges::purge(const PurgeOrder& order) {
 
 fleet::Applied FleetPurges::apply(std::span<const PurgeOrder> orders) {
   bool is_durable = true;
-  for (const PurgeOrder& each : orders) {
+  std::vector<PurgeOrder> parts;
+  for (const PurgeOrder& each : orders) add_parts(each, parts);
+  for (const PurgeOrder& each : parts) {
     auto purged = purge(in_realms_of_ours(each));
     // A ban that this node cannot keep: it may be of any object.
     if (purged && !purged->refusal.empty()) {

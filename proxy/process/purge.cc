@@ -1,6 +1,7 @@
 #include "proxy/process/purge.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -156,6 +157,7 @@ class Matcher final : public cache::Visitor {
       forward_.emplace_back();
       reverse_.emplace_back();
     }
+    for (auto* prefixes : {&forward_, &reverse_}) leave_shortest(*prefixes);
   }
 
   cache::Verdict visit(const cache::EntryView& entry) override {
@@ -194,11 +196,19 @@ class Matcher final : public cache::Visitor {
   void add_key(std::string_view key) { keys_.insert(key); }
 
  private:
+  // Sorts them, and removes those that begin with another.
+  static void leave_shortest(std::vector<std::string>& prefixes) {
+    std::ranges::sort(prefixes);
+    const auto gone = std::ranges::unique(
+        prefixes, [](const std::string& a, const std::string& b) { return b.starts_with(a); });
+    prefixes.erase(gone.begin(), gone.end());
+  }
+  // None begins with another: one that the key begins with is the last before what is behind it.
   bool has_prefix(std::string_view key) const {
     const auto& prefixes = key.starts_with(kForwardRealm) ? forward_ : reverse_;
     key.remove_prefix(kRealmBytes);
-    return std::ranges::any_of(
-        prefixes, [key](const std::string& prefix) { return key.starts_with(prefix); });
+    const auto behind = std::ranges::upper_bound(prefixes, key);
+    return behind != prefixes.begin() && key.starts_with(*std::prev(behind));
   }
   bool has_tag(std::string_view tags) const {
     while (!tags_.empty() && !tags.empty()) {
@@ -215,7 +225,7 @@ class Matcher final : public cache::Visitor {
   cache::Verdict verdict_;
   std::unordered_set<std::string_view> tags_;
   std::unordered_set<std::string_view> keys_;
-  std::vector<std::string> forward_;
+  std::vector<std::string> forward_;  // sorted, as those
   std::vector<std::string> reverse_;
   std::uint64_t count_ = 0;
 };

@@ -198,5 +198,28 @@ TEST_CASE("unknown purges leave no window of staleness", "[server][purge]") {
   }
 }
 
+TEST_CASE("prefixes that overlap purge what each of them names", "[server][purge]") {
+  constexpr std::uint64_t kFew = 200;
+  FilledCache cache(kFew);
+  const auto runtime = made_runtime();
+  const std::string site = "http://site.example/";
+  CHECK(purge(cache.shared, *runtime,
+              {.prefixes = {site + "even/12", site + "odd/9", site + "even/1", site + "even/0",
+                            site + "zebra", "http://a/", site + "odd/99", site + "even/1"}})
+            .count == [&] {
+    std::uint64_t count = 0;
+    for (std::uint64_t n = 0; n < kFew; ++n) {
+      const std::string digits = std::to_string(n);
+      count += (n % 2 == 0 && (digits[0] == '1' || digits[0] == '0')) ||
+               (n % 2 == 1 && digits[0] == '9');
+    }
+    return count;
+  }());
+  CHECK_FALSE(cache.holds(12));
+  CHECK(cache.holds(2));
+  CHECK(cache.holds(1));
+  CHECK_FALSE(cache.holds(99));
+}
+
 }  // namespace
 }  // namespace encore::server
