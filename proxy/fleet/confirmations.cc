@@ -62,12 +62,13 @@ void Confirmations::drop_unpublished() {
 }
 
 void Confirmations::confirmed(const std::string& node, const StreamId& position) {
-  if (positions_.size() >= kNodesMax && !positions_.contains(node)) return;
-  StreamId& known = positions_[node];
-  known = position;  // not the highest: a stream that is lost begins again
+  // Nodes come and go. One that has to confirm once more delays a response, and nothing else.
+  if (positions_.size() >= kNodesMax && !positions_.contains(node)) positions_.clear();
+  positions_[node] = position;  // not the highest: a stream that is lost begins again
   for (auto place = waiting_.begin(); place != waiting_.end();) {
     Waiting& waiting = place->second;
-    if (waiting.id) take_known(waiting);
+    const bool has_done = waiting.id && position >= *waiting.id;
+    if (has_done && std::erase(waiting.missing, node) != 0) waiting.confirmed.push_back(node);
     place = waiting.id && waiting.missing.empty() ? finish(place) : std::next(place);
   }
 }

@@ -212,9 +212,7 @@ std::vector<std::string> FleetState::away(std::string_view self) const {
 
 void FleetState::confirmed(std::string node, const StreamId& position) {
   const MutexLock lock(mutex_);
-  if (confirmed_.size() < kNodesMax || confirmed_.contains(node)) {
-    confirmed_[std::move(node)] = position;
-  }
+  if (nodes_.find(node) != nullptr) confirmed_[std::move(node)] = position;
 }
 
 std::map<std::string, StreamId> FleetState::take_confirmed() {

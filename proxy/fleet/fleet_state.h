@@ -75,6 +75,7 @@ class FleetState {
   void note_namesake(bool has_namesake);
   std::vector<std::string> present(std::string_view self) const;
   std::vector<std::string> away(std::string_view self) const;
+  // Ignored if the node is not known: nobody waits for it, and anybody could send it.
   void confirmed(std::string node, const StreamId& position);
   std::map<std::string, StreamId> take_confirmed();
 

@@ -15,7 +15,8 @@ constexpr Nanoseconds kReadPatience = std::chrono::seconds(3);
 constexpr Nanoseconds kFollowPauseMin = std::chrono::milliseconds(100);
 constexpr Nanoseconds kFollowPauseMax = std::chrono::seconds(2);
 constexpr std::size_t kEntriesOfRead = 256;
-constexpr std::size_t kPublishersMax = 4096;
+// A writer of odd entries could fill the disk of the log.
+constexpr Nanoseconds kWarningPause = std::chrono::seconds(10);
 
 std::unexpected<Error> odd_reply() { return fail("the engine sent another reply than expected"); }
 
@@ -73,15 +74,16 @@ Result<void> Follower::follow() {
   if (auto done = resume(); !done) return done;
   is_current_ = false;
   for (;;) {
-    const auto entries = read();
+    auto entries = read();
     if (!entries) return std::unexpected(entries.error());
     state_.note_fault(FleetState::Part::kFollower, {});
-    if (!entries->empty()) {
+    const std::size_t count = entries->size();
+    if (count != 0) {
       const auto is_there = has_position();
       if (!is_there) return std::unexpected(is_there.error());
-      if (auto done = take(*entries, !*is_there); !done) return done;
+      if (auto done = take(std::move(*entries), !*is_there); !done) return done;
     }
-    is_current_ = entries->size() < count_;
+    is_current_ = count < count_;
     if (is_current_) state_.note_current(FleetState::Part::kFollower);
     count_ = std::min(2 * count_, kEntriesOfRead);
   }
@@ -111,43 +113,53 @@ Result<void> Follower::skip_gap(const StreamFacts& known) {
 Result<StreamFacts> Follower::facts() {
   const std::string& stream = options_.engine.stream;
   const std::string id = to_string(position_.value_or(StreamId{}));
-  const std::vector<Command> commands = {
-      {"EXISTS", stream}, {"XRANGE", stream, id, id, "COUNT", "1"}, {"XINFO", "STREAM", stream}};
-  const auto replies = link_.call(commands, kFollowPatience);
-  if (!replies) return std::unexpected(replies.error());
-  const Reply& exists = (*replies)[0];
-  const Reply& entry = (*replies)[1];
-  const Reply& info = (*replies)[2];
-  for (const Reply* each : {&exists, &entry}) {
-    if (auto checked = check_error(*each); !checked) return std::unexpected(checked.error());
-  }
-  if (exists.kind != Reply::Kind::kInteger || !entry.is_array()) return odd_reply();
-  if (exists.integer == 0) return StreamFacts{};
-  if (auto checked = check_error(info); !checked) return std::unexpected(checked.error());
-  const Reply* const last = value_of(info, "last-generated-id");
-  const auto length = number_in(info, "length");
+  const auto exists = ask({"EXISTS", stream});
+  if (!exists) return std::unexpected(exists.error());
+  if (exists->kind != Reply::Kind::kInteger) return odd_reply();
+  if (exists->integer == 0) return StreamFacts{};
+  const auto entry = ask({"XRANGE", stream, id, id, "COUNT", "1"});
+  if (!entry) return std::unexpected(entry.error());
+  if (!entry->is_array()) return odd_reply();
+  // The first and the last entry, which may be too large, are behind all that is of use here.
+  const auto info = ask({"XINFO", "STREAM", stream});
+  if (!info) return std::unexpected(info.error());
+  const Reply* const last = value_of(*info, "last-generated-id");
+  const auto length = number_in(*info, "length");
   const auto last_id = last == nullptr ? std::nullopt : parse_stream_id(last->text);
   if (!last_id || !length) return odd_reply();
   return StreamFacts{.exists = true,
                      .last = *last_id,
                      .length = *length,
-                     .added = number_in(info, "entries-added"),
-                     .has_position = !entry.items.empty()};
+                     .added = number_in(*info, "entries-added"),
+                     .has_position = !entry->items.empty()};
+}
+
+// A reply without an error. If it is too large, its front is enough here; the connection is a new
+// one then.
+Result<Reply> Follower::ask(const Command& command) {
+  auto reply = link_.call(command, kReadPatience);
+  is_cut_ = !reply && link_.was_too_large();
+  if (is_cut_) {
+    reply = link_.take_front();
+    if (auto again = link_.connect(kFollowPatience); !again) return std::unexpected(again.error());
+  }
+  if (!reply) return reply;
+  auto checked = check_error(*reply);
+  return checked ? std::move(reply) : std::unexpected(checked.error());
 }
 
 // True if the last applied entry is still there: none behind it is missing then.
 Result<bool> Follower::has_position() {
   if (*position_ == StreamId{}) return true;
   const std::string id = to_string(*position_);
-  const auto reply =
-      link_.call({"XRANGE", options_.engine.stream, id, id, "COUNT", "1"}, kFollowPatience);
+  const auto reply = ask({"XRANGE", options_.engine.stream, id, id, "COUNT", "1"});
   if (!reply) return std::unexpected(reply.error());
-  if (auto checked = check_error(*reply); !checked) return std::unexpected(checked.error());
   if (!reply->is_array()) return odd_reply();
   return !reply->items.empty();
 }
 
-Result<std::vector<Follower::Read>> Follower::read() {
+// The reply to XREAD. It is asked for one entry in the end, of which the front is enough.
+Result<Reply> Follower::read_reply() {
   const std::string& stream = options_.engine.stream;
   std::vector<Command> commands;
   if (!std::exchange(is_confirmed_, true)) {
@@ -158,56 +170,80 @@ Result<std::vector<Follower::Read>> Follower::read() {
   // A start waits for the end of the first reads.
   if (is_current_) reading.insert(reading.end(), {"BLOCK", std::string(kBlockMs)});
   reading.insert(reading.end(), {"STREAMS", stream, to_string(*position_)});
+  if (count_ == 1) {
+    for (const Command& each : commands) {
+      if (auto asked = ask(each); !asked) return asked;
+    }
+    return ask(reading);
+  }
   commands.push_back(std::move(reading));
-  const auto replies = link_.call(commands, kReadPatience);
+  auto replies = link_.call(commands, kReadPatience);
   if (!replies) return std::unexpected(replies.error());
   for (const Reply& each : *replies) {
     if (auto checked = check_error(each); !checked) return std::unexpected(checked.error());
   }
-  const Reply& reply = replies->back();
+  return std::move(replies->back());
+}
+
+Result<std::vector<Follower::Read>> Follower::read() {
+  is_cut_ = false;
+  auto reply = read_reply();
+  if (!reply) return std::unexpected(reply.error());
   std::vector<Read> entries;
-  if (reply.kind == Reply::Kind::kNil) return entries;
+  if (reply->kind == Reply::Kind::kNil) return entries;
   // One stream: its name, and the list of its entries.
-  const bool is_one = reply.items.size() == 1 && reply.items[0].items.size() == 2;
-  if (!is_one || reply.items[0].items[1].items.size() > count_) return odd_reply();
+  const bool is_one = reply->items.size() == 1 && reply->items[0].items.size() == 2;
+  if (!is_one || reply->items[0].items[1].items.size() > count_) return odd_reply();
   StreamId before = *position_;
-  for (const Reply& each : reply.items[0].items[1].items) {
+  for (Reply& each : reply->items[0].items[1].items) {
     if (each.items.size() != 2) return odd_reply();
     const auto id = parse_stream_id(each.items[0].text);
     if (!id || *id <= before) return odd_reply();
     before = *id;
-    Read& entry = entries.emplace_back(Read{.id = *id, .fields = {}});
-    for (const Reply& field : each.items[1].items) entry.fields.push_back(field.text);
+    Read& entry = entries.emplace_back(Read{.id = *id, .fields = {}, .is_too_large = is_cut_});
+    for (Reply& field : each.items[1].items) entry.fields.push_back(std::move(field.text));
   }
   return entries;
 }
 
-// Adds the purge of an entry. False: it may be one that is not understood.
-bool Follower::add(const Read& entry, std::vector<server::PurgeOrder>& orders) {
-  auto decoded = decode(entry.fields);
+// Logs the first warning of several seconds, and how many were left out before it.
+void Follower::warn(std::string_view text) {
+  const MonotonicTime now = monotonic_now();
+  if (now < next_warning_) {
+    ++unsaid_;
+    return;
+  }
+  next_warning_ = now + kWarningPause;
+  const std::uint64_t unsaid = std::exchange(unsaid_, 0);
+  log::warn("fleet: {}{}", text,
+            unsaid == 0 ? std::string() : " (and " + std::to_string(unsaid) + " warnings before)");
+}
+
+// Adds the purge of an entry, and frees its fields. False: it may be one that is not understood.
+bool Follower::add(Read& entry, std::vector<server::PurgeOrder>& orders) {
+  const Fields fields = std::exchange(entry.fields, {});
+  auto decoded =
+      entry.is_too_large ? Result<PurgeEntry>(fail("it is too large to be read")) : decode(fields);
   const auto checked = decoded && !decoded->is_mark ? host_.check(decoded->order) : Result<void>();
   if (!decoded || !checked) {
     state_.note_refused(1);
-    log::warn("fleet: entry {} is refused: {}", to_string(entry.id),
-              readable(decoded ? checked.error().message : decoded.error().message));
-    return !is_of_a_node(entry.fields);
+    const bool is_harmless = !entry.is_too_large && !is_of_a_node(fields);
+    const std::string why = readable(decoded ? checked.error().message : decoded.error().message);
+    warn("entry " + to_string(entry.id) + " is refused: " + why +
+         (is_harmless ? "" : "; all stored objects are stale"));
+    return is_harmless;
   }
+  // A purge that was sent twice is done twice: by its number it could hide another one
+  // (docs/decisions/0607).
   if (decoded->is_mark || decoded->instance == options_.instance) return true;
-  if (!decoded->instance.empty() && decoded->number != 0) {
-    // A publisher that did not see the engine's reply has sent it again.
-    if (numbers_.size() >= kPublishersMax) numbers_.clear();
-    std::uint64_t& last = numbers_[decoded->instance];
-    if (decoded->number <= last) return true;
-    last = decoded->number;
-  }
   orders.push_back(std::move(decoded->order));
   return true;
 }
 
-Result<void> Follower::take(const std::vector<Read>& entries, bool is_broken) {
+Result<void> Follower::take(std::vector<Read> entries, bool is_broken) {
   std::vector<server::PurgeOrder> orders;
   bool is_understood = true;
-  for (const Read& each : entries) is_understood = add(each, orders) && is_understood;
+  for (Read& each : entries) is_understood = add(each, orders) && is_understood;
   const std::size_t purges = orders.size();
   if (is_broken) {
     log::warn("fleet: the engine has lost purges behind {}; all stored objects are stale",

@@ -61,7 +61,7 @@ Result<Presence> decode_presence(std::string_view text) {
   const auto instance = text_of(json, "instance");
   const auto version = text_of(json, "version");
   const auto config = text_of(json, "config");
-  const auto lag = number_of(json, "lag", 1e12);
+  const auto lag = number_of(json, "lag", 1e9);
   const auto seen = json.find("seen");
   if (!instance || !version || !config || !lag || seen == json.end() ||
       !seen->is_number_unsigned()) {
@@ -76,18 +76,23 @@ Result<Presence> decode_presence(std::string_view text) {
                   .seen_ms = seen->get<std::uint64_t>()};
 }
 
-void NodeTable::read(const std::vector<std::string>& fields, std::uint64_t now_ms) {
+void NodeTable::read(const std::vector<std::string>& fields, std::uint64_t now_ms, Part part) {
   nodes_.clear();
   stale_.clear();
   refused_ = 0;
-  for (std::size_t i = 0; i + 1 < fields.size() && nodes_.size() < kNodesMax; i += 2) {
+  is_whole_ = part == Part::kAll;
+  for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
+    if (nodes_.size() == kNodesMax) {
+      is_whole_ = false;
+      break;
+    }
     auto presence = decode_presence(fields[i + 1]);
     if (!config::is_node_name(fields[i]) || !presence) {
       ++refused_;
       continue;
     }
     if (since(presence->seen_ms, now_ms) > kListedFor) {
-      stale_.push_back(fields[i]);
+      if (stale_.size() < kNodesMax) stale_.push_back(fields[i]);
     } else {
       nodes_[fields[i]] = std::move(*presence);
     }
@@ -107,6 +112,7 @@ std::vector<std::string> NodeTable::away(std::string_view self, std::uint64_t no
   for (const auto& [name, presence] : nodes_) {
     if (name != self && since(presence.seen_ms, now_ms) > kPresentFor) names.push_back(name);
   }
+  if (!is_whole_) names.emplace_back(kUnknownNodes);
   return names;
 }
 

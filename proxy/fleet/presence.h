@@ -20,6 +20,8 @@ inline constexpr Nanoseconds kPresenceInterval = std::chrono::seconds(2);
 inline constexpr Nanoseconds kPresentFor = std::chrono::seconds(15);
 inline constexpr Nanoseconds kListedFor = std::chrono::hours(24);
 inline constexpr std::size_t kNodesMax = 1024;
+// Stands for nodes whose names are not known; no node has it.
+inline constexpr std::string_view kUnknownNodes = "*";
 
 // Facts that a process knows of itself.
 struct NodeFacts {
@@ -43,16 +45,20 @@ Result<Presence> decode_presence(std::string_view json);
 // The nodes that the engine knows. A value, thread-compatible.
 class NodeTable {
  public:
-  // Takes the fields of the hash, name and value in turn. Names of nodes that are long gone, and of
-  // those that are none, are in `stale()` then.
-  void read(const std::vector<std::string>& fields, std::uint64_t now_ms);
+  enum class Part : bool { kAll, kSome };
+  // Takes the fields of the hash, name and value in turn, of which `part` is given. Names of nodes
+  // that are long gone are in `stale()` then, at most kNodesMax of them.
+  void read(const std::vector<std::string>& fields, std::uint64_t now_ms, Part part = Part::kAll);
   void add(const std::string& node, Presence presence) { nodes_[node] = std::move(presence); }
   const std::vector<std::string>& stale() const { return stale_; }
+  // False: there may be other nodes, or nothing was read yet.
+  bool is_whole() const { return is_whole_; }
   // How many fields were no node's.
   std::uint64_t refused() const { return refused_; }
 
   // Nodes but `self`, by name.
   std::vector<std::string> present(std::string_view self, std::uint64_t now_ms) const;
+  // kUnknownNodes among them if not all nodes are known.
   std::vector<std::string> away(std::string_view self, std::uint64_t now_ms) const;
   std::vector<server::FleetNode> report(std::string_view self, std::uint64_t now_ms) const;
   // The process that has a node's name; nothing: none is known.
@@ -62,6 +68,7 @@ class NodeTable {
   std::map<std::string, Presence> nodes_;
   std::vector<std::string> stale_;
   std::uint64_t refused_ = 0;
+  bool is_whole_ = false;
 };
 
 }  // namespace encore::fleet

@@ -16,6 +16,8 @@ constexpr Nanoseconds kPublishPauseMax = std::chrono::seconds(2);
 constexpr std::size_t kBatchCount = 128;
 constexpr std::size_t kBatchBytes = std::size_t{4} << 20U;
 constexpr std::uint64_t kMsOfSecond = 1000;
+// Fields of the hash of nodes that are read: those of a day. kNodesMax of them are used.
+constexpr std::int64_t kFieldsOfNodesMax = 4096;
 
 std::uint64_t ms_of(Nanoseconds time) {
   return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::milliseconds>(time).count());
@@ -180,17 +182,46 @@ Fields Publisher::everything(const server::PurgeOrder& order, std::uint64_t numb
   return fields ? *fields : Fields();
 }
 
+// Others can write to the hash: if it is too large, a part of it is read.
+Result<NodeTable> Publisher::read_nodes(const std::string& key, bool is_whole, std::uint64_t now) {
+  Command command = {is_whole ? "HGETALL" : "HSCAN", key};
+  if (!is_whole) command.insert(command.end(), {"0", "COUNT", std::to_string(kNodesMax)});
+  auto reply = link_.call(command, kPublishPatience);
+  if (!reply) {
+    if (!link_.was_too_large()) return std::unexpected(reply.error());
+    reply = link_.take_front();
+    if (auto again = link_.connect(kPublishPatience); !again) return std::unexpected(again.error());
+    is_whole = false;
+  } else if (reply->is_error()) {
+    return fail("the engine refuses: " + readable(reply->text));
+  }
+  // HSCAN: where to go on, and the fields.
+  if (command[0] == "HSCAN" && reply->items.size() == 2) {
+    Reply fields = std::move(reply->items[1]);
+    reply = std::move(fields);
+  }
+  if (!reply->is_array()) return fail("the engine sent no list of nodes");
+  std::vector<std::string> fields;
+  for (Reply& each : reply->items) fields.push_back(std::move(each.text));
+  NodeTable nodes;
+  nodes.read(fields, now, is_whole ? NodeTable::Part::kAll : NodeTable::Part::kSome);
+  if (!nodes.is_whole() && !std::exchange(has_said_part_, true)) {
+    log::warn("fleet: {} has too many nodes, or values too large; some nodes are not known", key);
+  }
+  return nodes;
+}
+
 Result<void> Publisher::tell_presence() {
   const std::string key = options_.engine.stream + ":nodes";
-  const auto replies = call({{"TIME"}, {"HGETALL", key}});
+  const auto replies = call({{"TIME"}, {"HLEN", key}});
   if (!replies) return std::unexpected(replies.error());
   const auto now = time_of((*replies)[0]);
-  if (!now) return fail("the engine sent no time");
+  const Reply& count = (*replies)[1];
+  if (!now || count.kind != Reply::Kind::kInteger) return fail("the engine sent no time or count");
   state_.note_time(*now);
-  std::vector<std::string> fields;
-  for (const Reply& each : (*replies)[1].items) fields.push_back(each.text);
-  NodeTable nodes;
-  nodes.read(fields, *now);
+  auto read = read_nodes(key, count.integer <= kFieldsOfNodesMax, *now);
+  if (!read) return std::unexpected(read.error());
+  NodeTable nodes = std::move(*read);
   check_name(nodes);
   Presence own{.instance = options_.instance,
                .facts = host_.facts(),

@@ -43,6 +43,7 @@ class Publisher {
   void keep_waiting();
   Command addition(const Fields& fields) const;
   Result<std::vector<Reply>> call(const std::vector<Command>& commands);
+  Result<NodeTable> read_nodes(const std::string& key, bool is_whole, std::uint64_t now);
   void check_name(const NodeTable& nodes);
   // An entry of a purge of everything.
   Fields everything(const server::PurgeOrder& order, std::uint64_t number) const;
@@ -59,7 +60,8 @@ class Publisher {
   std::string keep_fault_;
   std::string presence_fault_;  // the engine refuses this node's presence
   MonotonicTime next_presence_{};
-  unsigned strangers_ = 0;  // presences in a row that another process has replaced
+  bool has_said_part_ = false;  // the warning that not all nodes are known
+  unsigned strangers_ = 0;      // presences in a row that another process has replaced
 };
 
 }  // namespace encore::fleet

@@ -53,6 +53,8 @@ Result<void> take_ban(PurgeOrder& order, std::string_view name, const std::strin
   if (!order.ban) order.ban.emplace();
   server::BanOrder& ban = *order.ban;
   if (name == "ban-forward") return take_flag(ban.forward, name, value);
+  // Disks keep each part of a ban in a line.
+  if (value.contains('\n')) return fail(std::string(name) + " has a line feed");
   if (name == "ban-tag") {
     ban.tags.push_back(value);
     return {};
@@ -84,9 +86,9 @@ Result<void> take_field(PurgeEntry& entry, std::string_view name, const std::str
     return {};
   }
   if (name == "all") return take_flag(entry.order.all, name, value);
+  if (name == "validate") return take_flag(entry.order.validate, name, value);
   if (name == "soft") return take_flag(entry.order.soft, name, value);
   if (name == "mark") return take_flag(entry.is_mark, name, value);
-  if (name == "validate") return take_flag(entry.order.validate, name, value);
   if (name.starts_with("ban-")) return take_ban(entry.order, name, value);
   return unknown_field(name);
 }
@@ -112,9 +114,9 @@ Result<Fields> encode(const PurgeEntry& entry) {
   }
   if (order.all) add(fields, "all", "1");
   if (order.soft) add(fields, "soft", "1");
+  if (order.validate) add(fields, "validate", "1");
   if (order.ban) {
     add(fields, "ban-forward", order.ban->forward ? "1" : "0");
-  if (order.validate) add(fields, "validate", "1");
     if (!order.ban->host.empty()) add(fields, "ban-host", order.ban->host);
     if (!order.ban->url.empty()) add(fields, "ban-url", order.ban->url);
     if (!order.ban->content_type.empty()) add(fields, "ban-type", order.ban->content_type);
@@ -152,11 +154,11 @@ std::vector<PurgeOrder> merged(std::span<const PurgeOrder> orders) {
   PurgeOrder hard;
   PurgeOrder soft{.soft = true};
   std::vector<PurgeOrder> all;
-  for (const PurgeOrder& each : orders) {
-    if (each.ban) {
   bool is_validated = false;
-      all.push_back(each);
+  for (const PurgeOrder& each : orders) {
     is_validated = is_validated || each.validate;
+    if (each.ban) {
+      all.push_back(each);
       continue;
     }
     PurgeOrder& into = each.soft ? soft : hard;
@@ -168,9 +170,9 @@ std::vector<PurgeOrder> merged(std::span<const PurgeOrder> orders) {
     into.all = into.all || each.all;
   }
   // Removed objects need not become stale before.
+  if (is_validated) soft = server::validate_all();
   if (has_target(soft) && !hard.all) all.insert(all.begin(), std::move(soft));
   if (has_target(hard)) all.insert(all.begin(), std::move(hard));
-  if (is_validated) soft = server::validate_all();
   return all;
 }
 

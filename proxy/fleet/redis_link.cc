@@ -41,6 +41,14 @@ void append(std::string& out, const Command& command) {
   redisFreeCommand(text);
 }
 
+// Returns the code alone: the error may repeat the words of the command ("unknown command").
+std::string refusal_of_password(std::string_view error) {
+  const std::string_view code = error.substr(0, error.find(' '));
+  const bool is_code = std::ranges::all_of(code, [](char c) { return c >= 'A' && c <= 'Z'; });
+  return "the engine refuses user and password" +
+         (is_code && !code.empty() ? " (" + readable(code) + ")" : std::string());
+}
+
 struct FreeAddresses {
   void operator()(addrinfo* addresses) const { ::freeaddrinfo(addresses); }
 };
@@ -140,9 +148,10 @@ Result<void> RedisLink::connect(Nanoseconds patience) {
   commands.push_back({"SELECT", std::to_string(url_.database)});
   const auto replies = call(commands, end - monotonic_now());
   if (!replies) return broken(where + ": " + replies.error().message);
-  for (const Reply& each : *replies) {
-    if (each.is_error()) return broken(where + ": " + readable(each.text));
+  if (replies->size() > 1 && replies->front().is_error()) {
+    return broken(where + ": " + refusal_of_password(replies->front().text));
   }
+  if (replies->back().is_error()) return broken(where + ": " + readable(replies->back().text));
   return {};
 }
 
@@ -182,6 +191,7 @@ Result<std::vector<Reply>> RedisLink::call(std::span<const Command> commands,
   if (!socket_) return fail("not connected");
   const MonotonicTime end = monotonic_now() + patience;
   was_too_large_ = false;
+  front_ = {};
   std::string bytes;
   for (const Command& each : commands) append(bytes, each);
   if (auto sent = send(bytes, end); !sent) return broken(sent.error().message);
@@ -218,6 +228,7 @@ Result<std::optional<Reply>> RedisLink::receive(Nanoseconds patience) {
     auto more = reply ? read_some(end) : Result<bool>(std::unexpected(reply.error()));
     if (!more) {
       was_too_large_ = reader_->was_too_large();
+      if (was_too_large_) front_ = reader_->take_front();
       return broken(more.error().message);
     }
     if (!*more) return std::optional<Reply>();

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -59,6 +60,8 @@ class RedisLink {
   Result<std::optional<Reply>> receive(Nanoseconds patience);
   // True if the last call failed for the size of a reply.
   bool was_too_large() const { return was_too_large_; }
+  // That reply, as far as it was read.
+  Reply take_front() { return std::exchange(front_, {}); }
 
  private:
   Result<void> open(MonotonicTime end);
@@ -73,6 +76,7 @@ class RedisLink {
   net::Socket socket_;
   std::optional<ReplyReader> reader_;
   bool was_too_large_ = false;
+  Reply front_;
 };
 
 }  // namespace encore::fleet

@@ -3,6 +3,7 @@
 #include <hiredis/hiredis.h>
 
 #include <array>
+#include <utility>
 
 namespace encore::fleet {
 namespace {
@@ -11,9 +12,13 @@ ReplyReader::Budget& budget_of(const redisReadTask* task) {
   return *static_cast<ReplyReader::Budget*>(task->privdata);
 }
 
-// The place of the reply that a task reads: in its parent, or at the root. hiredis frees the root.
+// The place of the reply that a task reads: in its parent, or at the root.
 Reply* place(const redisReadTask* task) {
-  if (task->parent == nullptr) return new Reply;  // NOLINT(cppcoreguidelines-owning-memory)
+  if (task->parent == nullptr) {
+    auto& root = budget_of(task).root;
+    root = std::make_unique<Reply>();
+    return root.get();
+  }
   auto& items = static_cast<Reply*>(task->parent->obj)->items;
   const auto index = static_cast<std::size_t>(task->idx);
   return index < items.size() ? &items[index] : nullptr;
@@ -54,9 +59,8 @@ void* make_integer(const redisReadTask* task, long long value) {
 
 void* make_nil(const redisReadTask* task) { return place(task); }
 
-void free_root(void* reply) {
-  delete static_cast<Reply*>(reply);  // NOLINT(cppcoreguidelines-owning-memory)
-}
+// The budget has it.
+void free_root(void* /*reply*/) {}
 
 redisReplyObjectFunctions& functions() {
   static redisReplyObjectFunctions all = {make_text, make_array, make_integer, make_nil, free_root};
@@ -97,10 +101,15 @@ Result<std::optional<Reply>> ReplyReader::next() {
     return fail("not a reply of Redis: " + readable(static_cast<const char*>(reader_->errstr)));
   }
   if (found == nullptr) return std::optional<Reply>();
-  const std::unique_ptr<Reply> reply(static_cast<Reply*>(found));
+  const std::unique_ptr<Reply> reply = std::move(budget_.root);
   budget_.items = 0;
   bytes_ = reader_->len - reader_->pos;
   return std::optional<Reply>(std::move(*reply));
+}
+
+Reply ReplyReader::take_front() {
+  const std::unique_ptr<Reply> front = std::move(budget_.root);
+  return front == nullptr ? Reply() : std::move(*front);
 }
 
 }  // namespace encore::fleet

@@ -35,8 +35,9 @@ std::string readable(std::string_view text);
 // Reads replies from bytes of a connection. Thread-compatible.
 class ReplyReader {
  public:
-  static constexpr std::size_t kReplyBytesMax = std::size_t{32} << 20U;
-  static constexpr std::size_t kItemsMax = std::size_t{1} << 19U;
+  // Four of the largest entries; twice the parts of one.
+  static constexpr std::size_t kReplyBytesMax = std::size_t{8} << 20U;
+  static constexpr std::size_t kItemsMax = std::size_t{1} << 18U;
 
   ReplyReader();
 
@@ -47,9 +48,13 @@ class ReplyReader {
   Result<std::optional<Reply>> next();
   // True if the last error was a reply beyond the bounds.
   bool was_too_large() const { return budget_.is_exceeded; }
+  // The present reply as far as it was read: its lists have their lengths, and parts that were not
+  // read are nil.
+  Reply take_front();
 
   struct Budget {
-    std::size_t items = 0;  // in the present reply
+    std::unique_ptr<Reply> root;  // the present reply; hiredis borrows it
+    std::size_t items = 0;        // in it
     bool is_exceeded = false;
   };
 

@@ -277,7 +277,9 @@ Result<void> check_purge_order(const PurgeOrder& order) {
   for (const std::string& key : order.keys) {
     if (key.size() < kRealmBytes) return fail("\"" + key + "\" is not a key");
   }
-  return {};
+  if (!order.ban) return {};
+  const auto ban = Ban::create(*order.ban);
+  return ban ? Result<void>() : fail("its ban: " + ban.error().message);
 }
 
 namespace {

@@ -49,6 +49,17 @@ TEST_CASE("a node may confirm before the publisher knows the place", "[fleet]") 
   CHECK_FALSE(confirming.done.contains(2));
 }
 
+TEST_CASE("thousands of nodes that came and went leave space for others", "[fleet]") {
+  Confirming confirming;
+  for (std::size_t i = 0; i < 3 * Confirmations::kNodesMax; ++i) {
+    confirming.all.confirmed("old" + std::to_string(i), {9, 0});
+  }
+  confirming.add(1, {"new"});
+  confirming.all.published(1, {5, 0}, Confirming::at(1));
+  confirming.all.confirmed("new", {5, 0});
+  CHECK(confirming.done.contains(1));
+}
+
 TEST_CASE("nodes that are away or late are named", "[fleet]") {
   Confirming confirming;
   confirming.add(1, {"b", "a"}, {"gone"});

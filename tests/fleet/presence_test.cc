@@ -81,6 +81,18 @@ TEST_CASE("a table of nodes is bounded", "[fleet]") {
   NodeTable nodes;
   nodes.read(fields, kNow);
   CHECK(nodes.present("", kNow).size() == kNodesMax);
+  CHECK(nodes.away("", kNow) == std::vector<std::string>{"*"});
+}
+
+TEST_CASE("nodes that are not known are named so", "[fleet]") {
+  NodeTable nodes;
+  CHECK(nodes.away("self", kNow) == std::vector<std::string>{"*"});
+  const std::vector<std::string> fields = {"a", encode(presence_at(kNow))};
+  nodes.read(fields, kNow, NodeTable::Part::kSome);
+  CHECK(nodes.away("self", kNow) == std::vector<std::string>{"*"});
+  nodes.read(fields, kNow);
+  CHECK(nodes.is_whole());
+  CHECK(nodes.away("self", kNow).empty());
 }
 
 }  // namespace

@@ -115,6 +115,14 @@ TEST_CASE("purges of a batch are joined by softness", "[fleet]") {
   CHECK_FALSE(joined[0].soft);
 }
 
+TEST_CASE("a ban whose parts would be other parts on a disk is refused", "[fleet]") {
+  for (const char* name : {"ban-host", "ban-url", "ban-type", "ban-tag"}) {
+    CAPTURE(name);
+    CHECK(decode(Fields{name, "a"}));
+    CHECK_FALSE(decode(Fields{name, "a\nb"}));
+  }
+}
+
 TEST_CASE("unknown purges are validated, whatever else is soft", "[fleet]") {
   PurgeEntry entry;
   entry.order = server::validate_all();
