@@ -57,8 +57,10 @@ struct FleetHost {
   // Durable when it returns. Errors: it could not be written.
   std::function<Result<void>(const std::string& position)> save_position;
   std::function<NodeFacts()> facts;
-  // Appends to the file of purges that wait, durable when it returns; or makes it empty.
+  // Appends to the file of purges that wait; replaces all that it has; makes it empty. Durable when
+  // they return.
   std::function<Result<void>(const std::string& frames)> keep;
+  std::function<Result<void>(const std::string& frames)> keep_only;
   std::function<Result<void>()> forget;
 };
 

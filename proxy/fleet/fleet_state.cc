@@ -13,7 +13,10 @@ FleetState::FleetState(const FleetOptions& options)
   for (Link& each : links_) each.current = now;
   engine_read_ = now;
   if (options.position) position_ = options.position->id;
-  for (const Publication& each : options.waiting) (void)publications_.add(each);
+  for (const Publication& each : options.waiting) {
+    if (!publications_.add(each)) overflow_ = overflow_.value_or(true) && each.is_soft;
+  }
+  if (overflow_) overflow_ = *overflow_ && publications_.are_soft();
 }
 
 void FleetState::note_current(Part part) {

@@ -254,10 +254,12 @@ void Publisher::replace_dropped() {
   if (!is_soft) return;
   log::error("fleet: too many purges wait for the engine; all nodes will purge everything");
   const std::uint64_t number = state_.next_number();
-  state_.replace_all({.number = number,
-                      .fields = everything({.all = true, .soft = *is_soft}, number),
-                      .is_soft = *is_soft});
-  if (has_kept_ && host_.forget()) has_kept_ = false;
+  Publication all{.number = number,
+                  .fields = everything({.all = true, .soft = *is_soft}, number),
+                  .is_soft = *is_soft};
+  // The file has the purges for which it stands, or itself, at each moment.
+  if (has_kept_) all.is_kept = host_.keep_only(frame(all)).has_value();
+  state_.replace_all(std::move(all));
   handlers_.on_dropped();
 }
 

@@ -70,23 +70,6 @@ Result<std::string> password_of(const config::Fleet& fleet) {
   return text;
 }
 
-Result<void> append_durably(const std::string& path, std::string_view bytes) {
-  if (path.empty()) return {};
-  const auto failed = [&] { return fail("cannot write " + path + ": " + std::strerror(errno)); };
-  const net::Socket file(::open(
-      path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
-  if (!file) return failed();
-  struct stat status{};
-  if (auto ours = claim_file(file, path, status); !ours) return ours;
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return failed();
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return ::fdatasync(file.get()) == 0 ? Result<void>() : failed();
-}
-
 Result<void> remove_file(const std::string& path) {
   if (path.empty() || ::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
   return fail("cannot remove " + path + ": " + std::strerror(errno));
@@ -249,8 +232,14 @@ fleet::FleetHost FleetPurges::make_host() {
                 return path.empty() ? Result<void>() : write_private_file(path, text);
               },
           .facts = [this] { return facts(); },
-          .keep = [path = files_.waiting](
-                      const std::string& frames) { return append_durably(path, frames); },
+          .keep =
+              [path = files_.waiting](const std::string& frames) {
+                return path.empty() ? Result<void>() : append_private_file(path, frames);
+              },
+          .keep_only =
+              [path = files_.waiting](const std::string& frames) {
+                return path.empty() ? Result<void>() : write_private_file(path, frames);
+              },
           .forget = [path = files_.waiting] { return remove_file(path); }};
 }
 

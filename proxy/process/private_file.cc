@@ -44,6 +44,24 @@ Result<void> write_private_file(const std::string& path, std::string_view bytes)
   return error;
 }
 
+Result<void> append_private_file(const std::string& path, std::string_view bytes) {
+  const net::Socket file(::open(
+      path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  if (!file) return system_error("cannot write", path);
+  struct stat status{};
+  if (auto ours = claim_file(file, path, status); !ours) return ours;
+  bool is_written = true;
+  while (is_written && !bytes.empty()) {
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+    is_written = written > 0 || (written < 0 && errno == EINTR);
+  }
+  if (is_written && ::fdatasync(file.get()) == 0) return {};
+  auto error = system_error("cannot write", path);
+  (void)!::ftruncate(file.get(), status.st_size);
+  return error;
+}
+
 Result<void> claim_file(const net::Socket& file, const std::string& path, struct stat& status) {
   if (::fstat(file.get(), &status) != 0) return system_error("cannot read", path);
   if (!S_ISREG(status.st_mode)) return fail("cannot read " + path + ": not a regular file");

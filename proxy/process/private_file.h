@@ -17,6 +17,9 @@ namespace encore::server {
 // Writes next to its place, syncs and renames, so that a crash leaves the old or the new one, never
 // a part.
 Result<void> write_private_file(const std::string& path, std::string_view bytes);
+// Appends to a file, which is made if there is none; durable when it returns. After an error the
+// file is as long as before, so that what is appended next is not behind a part.
+Result<void> append_private_file(const std::string& path, std::string_view bytes);
 // Nothing where there is none.
 Result<std::optional<std::string>> read_private_file(const std::string& path);
 

@@ -16,7 +16,7 @@
 namespace encore::server {
 namespace {
 
-constexpr std::uint64_t kObjects = 20'000;
+constexpr std::uint64_t kStoredObjects = 20'000;
 
 std::shared_ptr<const Runtime> made_runtime(const config::Config& config = {}) {
   auto runtime = Runtime::create(config, {}, "test");
@@ -34,7 +34,7 @@ class Count final : public cache::Visitor {
 };
 
 TEST_CASE("a purge looks at every object once, at few under one lock", "[server][purge]") {
-  FilledCache cache(kObjects);
+  FilledCache cache(kStoredObjects);
   Count count;
   cache::Kernel::Cursor cursor;
   bool more = true;
@@ -43,27 +43,27 @@ TEST_CASE("a purge looks at every object once, at few under one lock", "[server]
     more = cache.shared.kernel->for_each(cursor, kPurgeSliceSlots, count, MonotonicTime{});
     REQUIRE(count.count - before <= kPurgeSliceSlots);
   }
-  CHECK(count.count == kObjects);
+  CHECK(count.count == kStoredObjects);
 }
 
 TEST_CASE("a purge of many says how many, and leaves the others", "[server][purge]") {
-  FilledCache cache(kObjects);
+  FilledCache cache(kStoredObjects);
   const auto runtime = made_runtime();
-  CHECK(purge(cache.shared, *runtime, {.tags = {"t3", "none"}}).count == kObjects / 10);
+  CHECK(purge(cache.shared, *runtime, {.tags = {"t3", "none"}}).count == kStoredObjects / 10);
   CHECK_FALSE(cache.holds(13));
   CHECK(cache.holds(14));
   CHECK(purge(cache.shared, *runtime, {.prefixes = {"http://SITE.example:80/odd/"}, .soft = true})
-            .count == kObjects / 2 - kObjects / 10);
+            .count == kStoredObjects / 2 - kStoredObjects / 10);
   CHECK(purge(cache.shared, *runtime, {.urls = {"http://site.example/odd/15"}}).count == 1);
   CHECK(purge(cache.shared, *runtime, {.prefixes = {"http://site.example/even/"}}).count ==
-        kObjects / 2);
-  CHECK(purge(cache.shared, *runtime, {.tags = {"all"}}).count == kObjects * 4 / 10 - 1);
+        kStoredObjects / 2);
+  CHECK(purge(cache.shared, *runtime, {.tags = {"all"}}).count == kStoredObjects * 4 / 10 - 1);
   CHECK(cache.shared.kernel->statistics().objects == 0);
   CHECK(cache.shared.store->stats().objects == 0);
 }
 
 TEST_CASE("what is purged is told of as changed", "[server][purge]") {
-  FilledCache cache(kObjects);
+  FilledCache cache(kStoredObjects);
   publish::HourlyFilters::Options options;
   options.filter.layout = filter::Layout::kClassic;
   options.filter.bits = 1'000'000;
@@ -80,7 +80,7 @@ TEST_CASE("what is purged is told of as changed", "[server][purge]") {
     });
   };
   const auto runtime = made_runtime();
-  CHECK(purge(cache.shared, *runtime, {.tags = {"t3"}}).count == kObjects / 10);
+  CHECK(purge(cache.shared, *runtime, {.tags = {"t3"}}).count == kStoredObjects / 10);
   CHECK(told("http://site.example/odd/13"));
   CHECK(told("http://site.example/odd/19993"));
   CHECK_FALSE(told("http://site.example/odd/15"));
@@ -91,7 +91,7 @@ TEST_CASE("what is purged is told of as changed", "[server][purge]") {
   CHECK(purge(cache.shared, *runtime, {.urls = {"http://site.example/none"}}).count == 0);
   CHECK(told("http://site.example/none"));
   CHECK(purge(cache.shared, *runtime, {.prefixes = {"http://site.example/even/"}}).count ==
-        kObjects / 2);
+        kStoredObjects / 2);
   CHECK(told("http://site.example/even/14"));
   CHECK_FALSE(told("http://site.example/odd/17"));
 }
