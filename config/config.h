@@ -502,6 +502,7 @@ struct Fleet {
   Nanoseconds keep = std::chrono::hours(7 * 24);
   Nanoseconds wait = std::chrono::seconds(1);
   Nanoseconds late = Nanoseconds(0);  // 0: /readyz never fails for it
+  bool adopt = true;                  // filters of other nodes
   friend bool operator==(const Fleet&, const Fleet&) = default;
 };
 

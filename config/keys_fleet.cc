@@ -53,6 +53,10 @@ constexpr std::array kFleetKeys = {
                          .doc = "Lag of purges after which `/readyz` is 503. 0: never.",
                          .range = {.min = kSecond, .max = 365 * kDay},
                          .zero_is_off = true}),
+    bound<&Fleet::adopt>({.name = "adopt",
+                          .kind = Kind::kBool,
+                          .doc = "Adopt the admission filter of another node at a start with an "
+                                 "empty one, and give this node's."}),
 };
 
 }  // namespace

@@ -29,6 +29,19 @@ std::string seconds_of(const NodeJson& node, const char* name) {
   return about_duration(std::chrono::seconds(static_cast<std::int64_t>(seconds)));
 }
 
+// A line of the filter that the node adopted; empty: it is not to adopt one.
+std::string filter_text(const NodeJson& filter) {
+  const std::string state = filter.value("state", std::string("off"));
+  if (state == "off") return {};
+  if (state == "own") return "filter  its own since the start\n";
+  if (state == "wanted") return "filter  looks for a node that gives one\n";
+  if (state != "adopted")
+    return "filter  none adopted: " + filter.value("note", std::string()) + "\n";
+  return fmt::format("filter  adopted from {} at {}, {} insertions\n",
+                     filter.value("from", std::string()), filter.value("adopted", std::string()),
+                     filter.value("insertions", std::uint64_t{0}));
+}
+
 std::string fleet_text(const NodeJson& fleet) {
   const NodeJson engine = fleet.value("engine", NodeJson::object());
   const std::string fault = engine.value("fault", std::string());
@@ -40,6 +53,7 @@ std::string fleet_text(const NodeJson& fleet) {
   for (const NodeJson& warning : fleet.value("warnings", NodeJson::array())) {
     if (warning.is_string()) text += "warning " + warning.get<std::string>() + "\n";
   }
+  text += filter_text(fleet.value("filter", NodeJson::object()));
   std::vector<std::vector<std::string>> rows = {
       {"node", "state", "version", "config", "hit ratio", "purge lag", "filter fill", "seen"}};
   for (const NodeJson& node : fleet.value("nodes", NodeJson::array())) {

@@ -59,7 +59,9 @@ Fleet::Fleet(net::Loop& loop, FleetOptions options, FleetHost host)
                  post([](Fleet& fleet) { fleet.take_confirmed(); });
                },
            .on_connected =
-               [this] { post([](Fleet& fleet) { fleet.confirmations_.forget_positions(); }); }}) {
+               [this] { post([](Fleet& fleet) { fleet.confirmations_.forget_positions(); }); }}),
+      joining_(options_, host_, state_, stop_),
+      giving_(options_, host_, state_, stop_) {
   times_.keep.store(options_.keep);
   times_.wait.store(options_.wait);
   times_.late.store(options_.late);
@@ -123,6 +125,12 @@ void Fleet::restart_timer() {
   const auto next = confirmations_.next_end();
   if (!next) return timer_.cancel();
   timer_.start(std::max(*next - loop_.now(), Nanoseconds(0)));
+}
+
+void Fleet::serve() {
+  threads_.emplace_back([this] { giving_.run(); });
+  if (options_.filter != server::FleetFilter::State::kWanted) return;
+  threads_.emplace_back([this] { joining_.run(); });
 }
 
 void Fleet::hand_over() {

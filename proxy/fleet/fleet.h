@@ -1,7 +1,7 @@
 // Fleet: this node's part in the purges of all nodes, which travel by a stream of a Redis engine.
 // Three threads, each with its connection: one reads and applies, one publishes, one listens to
-// confirmations. The engine may stop, freeze, be full or lose its memory: the node goes on, and
-// says that purges are late. docs/decisions/0600.
+// confirmations. Two more adopt and give admission filters. The engine may stop, freeze, be full or
+// lose its memory: the node goes on, and says that purges are late. docs/decisions/0600.
 //
 // Confined to its loop's thread, but for what says otherwise.
 #pragma once
@@ -14,6 +14,8 @@
 #include "proxy/fleet/fleet_options.h"
 #include "proxy/fleet/fleet_state.h"
 #include "proxy/fleet/follower.h"
+#include "proxy/fleet/giving.h"
+#include "proxy/fleet/joining.h"
 #include "proxy/fleet/listener.h"
 #include "proxy/fleet/publisher.h"
 #include "proxy/net/loop.h"
@@ -36,6 +38,8 @@ class Fleet {
   // Publishes a purge that was done here. Calls `done` once, in a later turn: when all nodes have
   // confirmed, or fleet.wait is over, or it is known that it waits. REQUIRES: no dry run.
   void publish(const server::PurgeOrder& order, Confirmations::Done done);
+  // Requests are served: from now on filters are adopted and given. Once.
+  void serve();
   // Another process of this node has taken over. This one reads on for some seconds, for the other
   // may not repeat yet what it applies, and publishes its last clients' purges.
   void hand_over();
@@ -65,6 +69,8 @@ class Fleet {
   Follower follower_;
   Publisher publisher_;
   ConfirmationListener listener_;
+  Joining joining_;
+  Giving giving_;
   std::vector<std::thread> threads_;
 };
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "proxy/fleet/position.h"
 #include "proxy/fleet/presence.h"
 #include "proxy/fleet/publications.h"
+#include "proxy/observe/fleet_report.h"
 #include "proxy/settings/purge_order.h"
 
 namespace encore::fleet {
@@ -31,6 +33,9 @@ struct FleetOptions {
   Nanoseconds keep = std::chrono::hours(7 * 24);
   Nanoseconds wait = std::chrono::seconds(1);
   Nanoseconds late = Nanoseconds(0);  // 0: never
+  // kWanted: a filter is adopted, of at most so many bytes in its saved form.
+  server::FleetFilter::State filter = server::FleetFilter::State::kOff;
+  std::uint64_t filter_bytes_max = 0;
 };
 
 // Settings that a reload changes. Thread-safe.
@@ -50,7 +55,7 @@ enum class Applied : std::uint8_t {
 struct FleetHost {
   // Purges, and returns when it is done, or after FleetHost::stop.
   std::function<Applied(std::span<const server::PurgeOrder> orders)> apply;
-  // Ends an apply() that waits. Another thread.
+  // Ends what waits: apply(), save_filter(), adopt_filter(). Another thread.
   std::function<void()> stop;
   // Checks the texts of a purge. Errors: they are no URLs.
   std::function<Result<void>(const server::PurgeOrder& order)> check;
@@ -62,6 +67,11 @@ struct FleetHost {
   std::function<Result<void>(const std::string& frames)> keep;
   std::function<Result<void>(const std::string& frames)> keep_only;
   std::function<Result<void>()> forget;
+  // The saved form of this node's filter. Null: there is none, or no time for it now.
+  std::function<std::shared_ptr<const std::string>()> save_filter;
+  // Adopts such bytes of another node. Returns the insertions in it. Errors: they are none, or are
+  // refused.
+  std::function<Result<std::uint64_t>(std::string bytes)> adopt_filter;
 };
 
 }  // namespace encore::fleet

@@ -17,6 +17,7 @@ FleetState::FleetState(const FleetOptions& options)
     if (!publications_.add(each)) overflow_ = overflow_.value_or(true) && each.is_soft;
   }
   if (overflow_) overflow_ = *overflow_ && publications_.are_soft();
+  counts_.filter.state = options.filter;
 }
 
 void FleetState::note_current(Part part) {
@@ -161,6 +162,7 @@ void FleetState::wait_for_work(Nanoseconds time, bool has_engine) {
   const MutexLock lock(mutex_);
   const auto has_work = [&]() ENCORE_REQUIRES(mutex_) {
     if (is_woken_ || overflow_) return true;
+    if (has_engine && is_presence_due_) return true;
     return has_engine ? !publications_.empty() : publications_.has_unkept();
   };
   while (!has_work()) {
@@ -196,6 +198,49 @@ std::uint64_t FleetState::engine_ms() const {
 void FleetState::set_nodes(NodeTable nodes) {
   const MutexLock lock(mutex_);
   nodes_ = std::move(nodes);
+  ++tables_;
+  changed_.notify_all();
+}
+
+void FleetState::set_wish(std::optional<FilterWish> wish) {
+  const MutexLock lock(mutex_);
+  wish_ = std::move(wish);
+  is_presence_due_ = true;
+  changed_.notify_all();
+}
+
+std::optional<FilterWish> FleetState::wish() const {
+  const MutexLock lock(mutex_);
+  return wish_;
+}
+
+bool FleetState::take_presence_due() {
+  const MutexLock lock(mutex_);
+  return std::exchange(is_presence_due_, false);
+}
+
+std::optional<NodeTable> FleetState::wait_for_nodes(std::uint64_t& seen, Nanoseconds time) {
+  const MonotonicTime end = monotonic_now() + time;
+  const MutexLock lock(mutex_);
+  while (tables_ == seen && !is_woken_) {
+    const Nanoseconds left = end - monotonic_now();
+    if (left <= Nanoseconds(0)) return std::nullopt;
+    changed_.wait_for(mutex_, left);
+  }
+  if (is_woken_) return std::nullopt;
+  seen = tables_;
+  return nodes_;
+}
+
+void FleetState::note_filter(server::FleetFilter filter) {
+  const MutexLock lock(mutex_);
+  filter.given = counts_.filter.given;
+  counts_.filter = std::move(filter);
+}
+
+void FleetState::note_given() {
+  const MutexLock lock(mutex_);
+  ++counts_.filter.given;
 }
 
 void FleetState::note_namesake(bool has_namesake) {

@@ -79,6 +79,20 @@ class FleetState {
   void confirmed(std::string node, const StreamId& position);
   std::map<std::string, StreamId> take_confirmed();
 
+  // --- filters ---
+
+  // This node asks another one for its filter, or no more: its presence is written immediately.
+  void set_wish(std::optional<FilterWish> wish);
+  std::optional<FilterWish> wish() const;
+  // True if the presence is to be written before its time.
+  bool take_presence_due();
+  // Waits for a table of nodes that is newer than `seen`, which is then its number. Nothing: the
+  // time is over, or the process is about to exit.
+  std::optional<NodeTable> wait_for_nodes(std::uint64_t& seen, Nanoseconds time);
+  // Changes this node's report.
+  void note_filter(server::FleetFilter filter);
+  void note_given();
+
   // Lag in seconds; 0: as usual.
   double lag_seconds() const;
   server::FleetReport report(std::string_view self, Nanoseconds late) const;
@@ -103,6 +117,9 @@ class FleetState {
   std::uint64_t number_ ENCORE_GUARDED_BY(mutex_) = 0;
   bool is_woken_ ENCORE_GUARDED_BY(mutex_) = false;
   NodeTable nodes_ ENCORE_GUARDED_BY(mutex_);
+  std::uint64_t tables_ ENCORE_GUARDED_BY(mutex_) = 0;  // tables of nodes that were read
+  std::optional<FilterWish> wish_ ENCORE_GUARDED_BY(mutex_);
+  bool is_presence_due_ ENCORE_GUARDED_BY(mutex_) = false;
   std::map<std::string, StreamId> confirmed_ ENCORE_GUARDED_BY(mutex_);
   std::uint64_t engine_ms_ ENCORE_GUARDED_BY(mutex_) = 0;
   MonotonicTime engine_read_ ENCORE_GUARDED_BY(mutex_);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/redis_url.h"
+#include "proxy/net/secrets.h"
 
 namespace encore::fleet {
 namespace {
@@ -38,18 +39,42 @@ std::optional<double> number_of(const Json& json, const char* name, double most)
                                                                 : std::nullopt;
 }
 
+// One that is malformed is left out: a later version may write it otherwise.
+std::optional<FilterFacts> filter_of(const Json& json) {
+  const auto found = json.find("filter");
+  if (found == json.end() || !found->is_object()) return std::nullopt;
+  const auto form = text_of(*found, "form");
+  const auto keys = text_of(*found, "keys");
+  const auto known = found->find("known");
+  if (!form || !keys || known == found->end() || !known->is_number_unsigned()) return std::nullopt;
+  return FilterFacts{.form = *form, .keys = *keys, .known = known->get<std::uint64_t>()};
+}
+
+std::optional<FilterWish> wish_of(const Json& json) {
+  const auto found = json.find("wants");
+  if (found == json.end() || !found->is_object()) return std::nullopt;
+  const auto from = text_of(*found, "from");
+  const auto key = text_of(*found, "key");
+  if (!from || !key || !net::parse_digest(*key)) return std::nullopt;
+  return FilterWish{.from = *from, .key = *key};
+}
+
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 }  // namespace
 
 std::string encode(const Presence& presence) {
-  const Json json = {{"instance", presence.instance},
-                     {"version", presence.facts.version},
-                     {"config", presence.facts.config},
-                     {"hit_ratio", or_null(presence.facts.hit_ratio)},
-                     {"fill", or_null(presence.facts.fill)},
-                     {"lag", presence.lag_seconds},
-                     {"seen", presence.seen_ms}};
+  Json json = {{"instance", presence.instance},
+               {"version", presence.facts.version},
+               {"config", presence.facts.config},
+               {"hit_ratio", or_null(presence.facts.hit_ratio)},
+               {"fill", or_null(presence.facts.fill)},
+               {"lag", presence.lag_seconds},
+               {"seen", presence.seen_ms}};
+  if (const auto& filter = presence.facts.filter) {
+    json["filter"] = {{"form", filter->form}, {"keys", filter->keys}, {"known", filter->known}};
+  }
+  if (presence.wish) json["wants"] = {{"from", presence.wish->from}, {"key", presence.wish->key}};
   return json.dump();
 }
 
@@ -71,9 +96,11 @@ Result<Presence> decode_presence(std::string_view text) {
                   .facts = {.version = *version,
                             .config = *config,
                             .hit_ratio = number_of(json, "hit_ratio", 1),
-                            .fill = number_of(json, "fill", 1)},
+                            .fill = number_of(json, "fill", 1),
+                            .filter = filter_of(json)},
                   .lag_seconds = *lag,
-                  .seen_ms = seen->get<std::uint64_t>()};
+                  .seen_ms = seen->get<std::uint64_t>(),
+                  .wish = wish_of(json)};
 }
 
 void NodeTable::read(const std::vector<std::string>& fields, std::uint64_t now_ms, Part part) {
@@ -132,6 +159,16 @@ std::vector<server::FleetNode> NodeTable::report(std::string_view self,
                      .is_present = age <= kPresentFor});
   }
   return nodes;
+}
+
+std::vector<std::pair<std::string, FilterWish>> NodeTable::wishes_to(std::string_view instance,
+                                                                     std::uint64_t now_ms) const {
+  std::vector<std::pair<std::string, FilterWish>> wishes;
+  for (const auto& [name, presence] : nodes_) {
+    if (!presence.wish || presence.wish->from != instance) continue;
+    if (since(presence.seen_ms, now_ms) <= kPresentFor) wishes.emplace_back(name, *presence.wish);
+  }
+  return wishes;
 }
 
 const Presence* NodeTable::find(const std::string& node) const {

@@ -23,12 +23,28 @@ inline constexpr std::size_t kNodesMax = 1024;
 // Stands for nodes whose names are not known; no node has it.
 inline constexpr std::string_view kUnknownNodes = "*";
 
+// The admission filter that a node gives to those that join. Both texts must be equal.
+struct FilterFacts {
+  std::string form;         // layout, hash, size and number of hashes
+  std::string keys;         // a hash of the settings that keys follow from
+  std::uint64_t known = 0;  // insertions in it
+  friend bool operator==(const FilterFacts&, const FilterFacts&) = default;
+};
+
+// A node that joins asks another one for its filter.
+struct FilterWish {
+  std::string from;  // the other's process
+  std::string key;   // a public key for this transfer: net::to_hex()
+  friend bool operator==(const FilterWish&, const FilterWish&) = default;
+};
+
 // Facts that a process knows of itself.
 struct NodeFacts {
   std::string version;
-  std::string config;               // a hash
-  std::optional<double> hit_ratio;  // 0 .. 1
-  std::optional<double> fill;       // of the filter
+  std::string config;                      // a hash
+  std::optional<double> hit_ratio;         // 0 .. 1
+  std::optional<double> fill;              // of the filter
+  std::optional<FilterFacts> filter = {};  // nothing: it gives none
 };
 
 struct Presence {
@@ -36,6 +52,7 @@ struct Presence {
   NodeFacts facts;
   double lag_seconds = 0;
   std::uint64_t seen_ms = 0;  // by the engine's clock
+  std::optional<FilterWish> wish = {};
 };
 
 std::string encode(const Presence& presence);
@@ -63,6 +80,10 @@ class NodeTable {
   std::vector<server::FleetNode> report(std::string_view self, std::uint64_t now_ms) const;
   // The process that has a node's name; nothing: none is known.
   const Presence* find(const std::string& node) const;
+  // Nodes that are present and ask this process, by name.
+  std::vector<std::pair<std::string, FilterWish>> wishes_to(std::string_view instance,
+                                                            std::uint64_t now_ms) const;
+  const std::map<std::string, Presence>& all() const { return nodes_; }
 
  private:
   std::map<std::string, Presence> nodes_;

@@ -93,7 +93,8 @@ Result<void> Publisher::work() {
     if (auto done = publish(); !done) return done;
   }
   if (has_kept_ && host_.forget()) has_kept_ = false;
-  if (monotonic_now() < next_presence_) return {};
+  const bool is_presence_due = state_.take_presence_due();
+  if (monotonic_now() < next_presence_ && !is_presence_due) return {};
   next_presence_ = monotonic_now() + kPresenceInterval;
   auto done = renew_position();
   if (done && is_present_.load()) done = tell_presence();
@@ -226,7 +227,8 @@ Result<void> Publisher::tell_presence() {
   Presence own{.instance = options_.instance,
                .facts = host_.facts(),
                .lag_seconds = state_.lag_seconds(),
-               .seen_ms = *now};
+               .seen_ms = *now,
+               .wish = state_.wish()};
   std::vector<Command> commands = {{"HSET", key, options_.node, encode(own)}};
   if (!nodes.stale().empty()) {
     Command removal = {"HDEL", key};

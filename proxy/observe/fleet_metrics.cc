@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "proxy/observe/access_text.h"
 
 namespace encore::server {
 namespace {
@@ -13,6 +16,45 @@ using Json = nlohmann::ordered_json;
 template <typename T>
 Json null_or(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
+}
+
+std::string_view state_of(const FleetFilter& filter) {
+  switch (filter.state) {
+    case FleetFilter::State::kOff:
+      return "off";
+    case FleetFilter::State::kOwn:
+      return "own";
+    case FleetFilter::State::kWanted:
+      return "wanted";
+    case FleetFilter::State::kAdopted:
+      return "adopted";
+    case FleetFilter::State::kNone:
+      return "none";
+  }
+  return "off";
+}
+
+Json filter_json(const FleetFilter& filter) {
+  Json out = {{"state", state_of(filter)}, {"given", filter.given}};
+  if (filter.state == FleetFilter::State::kNone) out["note"] = filter.note;
+  if (filter.state != FleetFilter::State::kAdopted) return out;
+  std::string time;
+  append_iso_time(time, filter.adopted);
+  out["from"] = filter.from;
+  out["adopted"] = time;
+  out["seconds"] = filter.seconds;
+  out["insertions"] = filter.insertions;
+  return out;
+}
+
+void write_filter(MetricsWriter& out, const FleetFilter& filter) {
+  out.one("fleet_filters_given_total", "counter",
+          "Times that another node got the admission filter of this one.", filter.given);
+  constexpr std::string_view kAdopted = "fleet_filter_adopted_timestamp_seconds";
+  out.family(kAdopted, "gauge", "Time of adoption of the filter of this node; 0: never.");
+  const bool has_one = filter.state == FleetFilter::State::kAdopted;
+  const auto time = std::chrono::floor<std::chrono::seconds>(filter.adopted.time_since_epoch());
+  out.sample(kAdopted, fmt::format("from=\"{}\"", filter.from), has_one ? time.count() : 0);
 }
 
 }  // namespace
@@ -41,6 +83,7 @@ void write_fleet(MetricsWriter& out, const FleetReport& fleet) {
           "Times that purges may have been missed, so that all objects became stale.", fleet.gaps);
   out.one("fleet_nodes", "gauge", "Nodes of the fleet that are present, this one included.",
           std::ranges::count_if(fleet.nodes, &FleetNode::is_present));
+  write_filter(out, fleet.filter);
 }
 
 std::string lateness(const FleetReport& fleet) {
@@ -87,6 +130,7 @@ std::string fleet_json(const FleetReport& fleet) {
                       {"overflows", fleet.overflows},
                       {"gaps", fleet.gaps}}},
                     {"warnings", warnings},
+                    {"filter", filter_json(fleet.filter)},
                     {"nodes", nodes}};
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -14,7 +14,8 @@ void write_fleet(MetricsWriter& out, const FleetReport& fleet);
 // Warning that another process uses the name of this node.
 std::string namesake_text(std::string_view node);
 
-// {"engine": {...}, "purges": {...}, "warnings": [...], "nodes": [...]}, as GET /fleet returns it.
+// {"engine": {...}, "purges": {...}, "warnings": [...], "filter": {...}, "nodes": [...]}, as GET
+// /fleet returns it.
 std::string fleet_json(const FleetReport& fleet);
 
 // "purges are late: 12 s (cannot connect to ...)"; empty: they are not.

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
+
 namespace encore::server {
 
 // A node as its presence in the engine describes it.
@@ -21,6 +23,24 @@ struct FleetNode {
   bool is_present = false;          // seen within the last seconds
 };
 
+// The admission filters that pass between nodes.
+struct FleetFilter {
+  enum class State : std::uint8_t {
+    kOff,      // none is adopted or given
+    kOwn,      // it started with a filter of its own
+    kWanted,   // it looks for a node that gives one
+    kAdopted,  // of `from`
+    kNone,     // none was found: `note`
+  };
+  State state = State::kOff;
+  std::string from = {};         // a node's name
+  WallTime adopted = {};         // when
+  double seconds = 0;            // from when it served to the adoption
+  std::uint64_t insertions = 0;  // of the adopted filter
+  std::string note = {};         // why there is none
+  std::uint64_t given = 0;       // how often other nodes got that of this one
+};
+
 struct FleetReport {
   std::string engine;         // without user and password
   bool connected = false;     // purges can be read and published
@@ -30,11 +50,12 @@ struct FleetReport {
   bool fails_ready = false;   // longer than fleet.late
   std::uint64_t pending = 0;  // purges of this node that wait for the engine
   std::uint64_t published = 0;
-  std::uint64_t applied = 0;          // purges of other nodes
-  std::uint64_t refused = 0;          // entries of the stream that are no purges
-  std::uint64_t unconfirmed = 0;      // purges that some node did not confirm in fleet.wait
-  std::uint64_t overflows = 0;        // the queue was full: all nodes purge everything
-  std::uint64_t gaps = 0;             // purges were missed: all objects became stale
+  std::uint64_t applied = 0;      // purges of other nodes
+  std::uint64_t refused = 0;      // entries of the stream that are no purges
+  std::uint64_t unconfirmed = 0;  // purges that some node did not confirm in fleet.wait
+  std::uint64_t overflows = 0;    // the queue was full: all nodes purge everything
+  std::uint64_t gaps = 0;         // purges were missed: all objects became stale
+  FleetFilter filter = {};
   std::vector<FleetNode> nodes = {};  // by name
   // True: another process uses this node's name.
   bool has_namesake = false;

@@ -167,7 +167,8 @@ FleetPurges::FleetPurges(const config::Config& config, Parts parts, bool is_succ
     : parts_(std::move(parts)),
       is_successor_(is_successor),
       files_(std::move(files)),
-      purging_(std::make_shared<Purging>()) {
+      purging_(std::make_shared<Purging>()),
+      filters_(parts_.loop, parts_.memory, config) {
   config_hash_ = hash_of(config);
 }
 
@@ -188,6 +189,9 @@ Result<fleet::FleetOptions> FleetPurges::read_options(const config::Config& conf
   options.keep = config.fleet.keep;
   options.wait = config.fleet.wait;
   options.late = config.fleet.late;
+  options.filter = filters_.state_at_start(parts_.proxy.shared().kernel->admission_statistics(),
+                                           config, is_successor_ || start.adopts_by_order);
+  options.filter_bytes_max = config.admission.adopted_memory_bytes + kSavedFormBytes;
   if (files_.position.empty()) {
     if (!config.disk.empty()) {
       log::warn("fleet: set state.directory; without it each start makes all stored objects stale");
@@ -221,7 +225,8 @@ Result<fleet::FleetOptions> FleetPurges::read_options(const config::Config& conf
 fleet::FleetHost FleetPurges::make_host() {
   return {.apply = [this](std::span<const PurgeOrder> orders) { return apply(orders); },
           .stop =
-              [purging = purging_] {
+              [this, purging = purging_] {
+                filters_.stop();
                 const MutexLock lock(purging->mutex);
                 purging->is_stopped = true;
                 purging->changed.notify_all();
@@ -240,7 +245,9 @@ fleet::FleetHost FleetPurges::make_host() {
               [path = files_.waiting](const std::string& frames) {
                 return path.empty() ? Result<void>() : write_private_file(path, frames);
               },
-          .forget = [path = files_.waiting] { return remove_file(path); }};
+          .forget = [path = files_.waiting] { return remove_file(path); },
+          .save_filter = [this] { return filters_.save(); },
+          .adopt_filter = [this](std::string bytes) { return filters_.adopt(std::move(bytes)); }};
 }
 
 void FleetPurges::catch_up() {
@@ -251,6 +258,11 @@ void FleetPurges::catch_up() {
   log::warn("fleet: purges of the time away are unknown ({}); all stored objects are stale",
             now.fault.empty() ? "reading them takes too long" : now.fault);
   (void)server::purge(parts_.proxy.shared(), *parts_.proxy.present_runtime(), validate_all());
+}
+
+void FleetPurges::serve() {
+  is_serving_.store(true);
+  fleet_->serve();
 }
 
 void FleetPurges::publish(const PurgeOrder& order, PurgeResult purged,
@@ -267,6 +279,7 @@ void FleetPurges::use(const config::Config& config) {
   times.keep.store(config.fleet.keep);
   times.wait.store(config.fleet.wait);
   times.late.store(config.fleet.late);
+  filters_.use(config);
   const MutexLock lock(purging_->mutex);
   config_hash_ = hash_of(config);
 }
@@ -337,6 +350,7 @@ fleet::NodeFacts FleetPurges::facts() const {
   const std::uint64_t hits = sample.requests_of(OutcomeClass::kHit);
   const std::uint64_t all = hits + sample.requests_of(OutcomeClass::kMiss);
   if (all != 0) facts.hit_ratio = static_cast<double>(hits) / static_cast<double>(all);
+  facts.filter = filters_.facts(sample.admission);
   if (!sample.admission.generations.empty()) facts.fill = sample.admission.generations[0].fill;
   return facts;
 }

@@ -1,6 +1,6 @@
 // FleetPurges: the process' part in a fleet. It keeps the position with the disks, applies purges
 // of other nodes as the admin listener's are done, and publishes those of this one. Confined to the
-// main thread, but for what says otherwise. docs/decisions/0600 to 0604.
+// main thread, but for what says otherwise. docs/decisions/0600 to 0606.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,8 @@
 #include "config/config.h"
 #include "proxy/fleet/fleet.h"
 #include "proxy/net/loop.h"
+#include "proxy/process/fleet_filters.h"
+#include "proxy/process/handover.h"
 #include "proxy/process/proxy.h"
 #include "proxy/settings/purge_order.h"
 
@@ -36,13 +38,15 @@ class FleetPurges {
   struct Parts {
     net::Loop& loop;
     Proxy& proxy;
+    MemoryHandover& memory;
     // Purges in all processes of this node; calls `done` later. False: the end is near.
     std::function<bool(PurgeOrder order, std::function<void(const PurgeResult&)> done)> purge;
   };
   struct Start {
     bool is_successor = false;  // this process takes over from another one
     std::vector<std::string> disks =
-        {};  // that may hold objects: disks_that_exist() before the start
+        {};                        // that may hold objects: disks_that_exist() before the start
+    bool adopts_by_order = false;  // --adopt-from
   };
   // Null where no engine is configured. Errors: a file of a password, a position or of purges that
   // wait, which cannot be read or trusted.
@@ -54,8 +58,8 @@ class FleetPurges {
 
   // Before anything is served: applies what was purged meanwhile, or makes all objects stale.
   void catch_up();
-  // From now on purges are done by the loop.
-  void serve() { is_serving_.store(true); }
+  // From now on purges are done by the loop, and filters are adopted and given.
+  void serve();
   // A purge was done here, with this result: `done` gets it with that of the fleet, later.
   void publish(const PurgeOrder& order, PurgeResult purged,
                std::function<void(const PurgeResult&)> done);
@@ -88,6 +92,7 @@ class FleetPurges {
   const Files files_;
   const std::shared_ptr<Purging> purging_;
   std::atomic<bool> is_serving_ = false;
+  FleetFilters filters_;
   std::string config_hash_;  // guarded by the mutex of `purging_`
   std::unique_ptr<fleet::Fleet> fleet_;
 };

@@ -226,6 +226,7 @@ Result<void> Server::make(const config::Config& config, const StartOrders& order
   start.options.started = started_;
   if (auto done = make_seed(start); !done) return done;
   start.fleet.is_successor = succession_.has_inheritance();
+  start.fleet.adopts_by_order = orders.adopt_from.has_value();
   // Those that the start makes are empty, and have missed nothing.
   if (!start.fleet.is_successor && !orders.clear_disks) {
     start.fleet.disks = disks_that_exist(config);
@@ -253,6 +254,7 @@ Result<void> Server::make(const config::Config& config, const StartOrders& order
       start.config,
       {.loop = *loop_,
        .proxy = *proxy_,
+       .memory = memory_,
        .purge =
            [this](PurgeOrder order, std::function<void(const PurgeResult&)> done) {
              const bool is_over = jobs_ == nullptr || workers_ended_ == proxy_->workers().size();

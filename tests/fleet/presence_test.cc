@@ -51,6 +51,40 @@ TEST_CASE("a presence that is none is refused", "[fleet]") {
   CHECK_FALSE(odd->facts.hit_ratio);
 }
 
+TEST_CASE("a presence tells of a filter, and of the wish for one", "[fleet]") {
+  const std::string key(64, 'a');
+  Presence wishing = presence_at(kNow);
+  wishing.facts.filter = FilterFacts{.form = "split xxh3 m=512 k=8", .keys = "abc", .known = 9};
+  wishing.wish = FilterWish{.from = "4567", .key = key};
+  const std::string text = encode(wishing);
+  const auto read = decode_presence(text);
+  REQUIRE(read);
+  CHECK(read->facts.filter == wishing.facts.filter);
+  CHECK(read->wish == wishing.wish);
+  // One that is malformed is left out, and the node is present.
+  const auto with = [&text](std::string_view from, std::string_view to) {
+    std::string changed = text;
+    const auto decoded = decode_presence(changed.replace(changed.find(from), from.size(), to));
+    REQUIRE(decoded);
+    return *decoded;
+  };
+  CHECK_FALSE(with("\"known\":9", "\"known\":-9").facts.filter);
+  CHECK_FALSE(with("split xxh3 m=512 k=8", std::string(65, 'x')).facts.filter);
+  CHECK_FALSE(with(key, "../" + key.substr(3)).wish);
+  CHECK_FALSE(with("\"4567\"", "4567").wish);
+  CHECK_FALSE(decode_presence(encode(presence_at(7)))->wish);
+
+  NodeTable nodes;
+  Presence gone = wishing;
+  gone.seen_ms = kNow - 15'001;
+  nodes.read({"joins", text, "gone", encode(gone), "other", encode(presence_at(kNow))}, kNow);
+  const auto wishes = nodes.wishes_to("4567", kNow);
+  REQUIRE(wishes.size() == 1);
+  CHECK(wishes[0].first == "joins");
+  CHECK(wishes[0].second.key == key);
+  CHECK(nodes.wishes_to("0123", kNow).empty());
+}
+
 TEST_CASE("nodes are present, away, and after a day forgotten", "[fleet]") {
   NodeTable nodes;
   nodes.read({"self", encode(presence_at(kNow)), "here", encode(presence_at(kNow - 15'000)), "away",
