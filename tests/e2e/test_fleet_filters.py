@@ -8,7 +8,7 @@ import threading
 
 from client import Client, field
 from fleet import FleetCase
-from harness import Encore, eventually
+from harness import Encore, eventually, need_program
 from upgrading import UpgradingEncore
 
 NODES = "encore:purges:nodes"
@@ -318,7 +318,7 @@ class NoFilterTest(FiltersCase):
         """The saved form begins with a word, and holds the seed: neither passes in plain text."""
         seen = []
         monitor = subprocess.Popen(
-            ["redis-cli", "-p", str(self.engine.port), "MONITOR"], stdout=subprocess.PIPE)
+            [need_program("redis-cli"), "-p", str(self.engine.port), "MONITOR"], stdout=subprocess.PIPE)
         self.addCleanup(monitor.wait)
         self.addCleanup(monitor.kill)
         reading = threading.Thread(target=lambda: seen.extend(monitor.stdout))
