@@ -39,10 +39,10 @@ TEST_CASE("what the kernel lets go of, the store has back", "[process][link]") {
 TEST_CASE("an object that is moved is found at its new place, and the old one goes",
           "[process][link]") {
   // Enough that holes between them are worth closing.
-  constexpr std::uint64_t kStoredObjects = 20'000;
-  FilledCache cache(kStoredObjects);
+  constexpr std::uint64_t kLinkedObjects = 20'000;
+  FilledCache cache(kLinkedObjects);
   std::vector<std::uint64_t> left;
-  for (std::uint64_t n = 0; n < kStoredObjects; ++n) {
+  for (std::uint64_t n = 0; n < kLinkedObjects; ++n) {
     const std::string text = FilledCache::key_text(n);
     if (n % 10 == 3) {
       left.push_back(n);
