@@ -16,7 +16,7 @@ NAMED = [("proxy/net/resolve_outcome.cc", "dns-"), ("proxy/net/connector.cc", "c
 NEVER = {"allowed", "ok", "none", "dns-unknown", "connect-unknown", "origin-unknown", "unknown",
          "origin-tls-plain-http", "tls-plain-http"}
 # Patterns of literals that are details: an outcome with its reason, refusals, variables named detail.
-LITERAL = [r'Outcome::k\w+,\s*"([a-z0-9 -]+)"', r'\bdetail = "([a-z0-9-]+)"', r'too_many\(\s*"([a-z0-9-]+)"',
+LITERAL = [r'Outcome::k\w+,\s*(?:\.detail = )?"([a-z0-9 -]+)"', r'\bdetail = "([a-z0-9-]+)"', r'too_many\(\s*"([a-z0-9-]+)"',
            r'\brefuse_content\(\d+, "([a-z0-9-]+)"', r'\.refusal = "([a-z0-9-]+)"',
            r'plan\.refusal = "([a-z0-9-]+)"', r'\brefuse\(\d+, Outcome::\w+, "([a-z0-9-]+)"',
            r'on_content_broken\("([a-z0-9-]+)"', r'std::string_view\("(client-write)"\) : "([a-z]+)"',
