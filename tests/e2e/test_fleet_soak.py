@@ -130,8 +130,10 @@ class Soak(FleetCase):
         self.wait_for_all()
         self.port = free_port()
         config = self.directory / "haproxy.cfg"
-        config.write_text(f"global\n  stats socket {self.directory}/stats\n" + shipped("fleet-haproxy.cfg", ("bind :80", f"bind 127.0.0.1:{self.port}"), *(
-            (f"10.0.0.2{number + 1}:8080 id {number + 1} check port 3129",
+        config.write_text(f"global\n  stats socket {self.directory}/stats\n" + shipped(
+            "fleet-haproxy.cfg", ("bind :80", f"bind 127.0.0.1:{self.port}"),
+            ("  user haproxy\n  group haproxy\n", ""), *(
+            (f"10.0.0.2{number + 1}:8080 id {number + 1} check port 3130",
              f"127.0.0.1:{node.port} id {number + 1} check port {node.admin_port}")
             for number, node in enumerate(self.nodes.values()))))
         self.start([need_program("haproxy"), "-db", "-f", config], self.port)
