@@ -1,5 +1,7 @@
 #include "cache/kernel.h"
 
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "tests/cache/support.h"
@@ -502,6 +504,32 @@ TEST_CASE("The kernel gives back every payload in the end", "[cache]") {
   }
   CHECK(owner.total() == 50);
   CHECK(owner.each_once());
+}
+
+TEST_CASE("Impossible disks are refused with a reason", "[cache]") {
+  struct Case {
+    std::function<void(KernelOptions&)> change;
+    std::string_view reason;
+  };
+  const auto tried = GENERATE(values<Case>({
+      {[](KernelOptions& o) { o.disks[0].segments = kDiskSegmentsMin - 1; }, "a disk of"},
+      {[](KernelOptions& o) { o.disks[0].segments = kSegmentsMax + 1; }, "a disk of"},
+      {[](KernelOptions& o) { o.disks[0].segment_bytes = 65537; }, "segments of 65537 bytes"},
+      {[](KernelOptions& o) { o.disks[0].segment_bytes = 32768; }, "segments of 32768 bytes"},
+      {[](KernelOptions& o) { o.disks[0].segment_bytes = 1U << 29U; }, "segments of 536870912"},
+      {[](KernelOptions& o) { o.disks.resize(kDisksMax + 1, o.disks[0]); }, "disks, accepted"},
+      {[](KernelOptions& o) { o.disk_rules.reinsert_percent = 1000; }, "moving on up to 1000"},
+      {[](KernelOptions& o) { o.disk_rules.write_rate_max = ~std::uint64_t{0}; }, "a write rate"},
+  }));
+  CAPTURE(std::string(tried.reason));
+  KernelOptions options = plain_options(1 << 20);
+  options.disks = {{.segments = 8, .segment_bytes = 64 * 1024}};
+  CHECK(Kernel::create(options, {}, at(0)));
+  tried.change(options);
+  const auto refused = Kernel::create(options, {}, at(0));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find(tried.reason) != std::string::npos);
+  CHECK(refused.error().message.find("accepted: ") != std::string::npos);
 }
 
 TEST_CASE("Impossible options are refused with a reason", "[cache]") {
