@@ -1,4 +1,4 @@
-// The log with visits beside a list that is searched from its beginning.
+// The log with visits, compared with a list that is searched from its beginning.
 #include "cache/visited_log.h"
 
 #include <algorithm>

@@ -400,7 +400,7 @@ class AtOnce(HostileCase):
         lock = threading.Lock()
         faults, counts = [], [0, 0]
         # By node: the newest version whose purge it has confirmed. A purge that comes while two fetches
-        # are under way keeps the newer one from being stored, so that versions alone may go back.
+        # are in progress keeps the newer one from being stored, so that versions alone may go back.
         floors = dict.fromkeys(NAMES, 0)
         end = threading.Event()
 
