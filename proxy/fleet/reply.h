@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-struct redisReader;
+struct redisReader;  // NOLINT(readability-identifier-naming): hiredis has it so
 
 namespace encore::fleet {
 
