@@ -360,18 +360,22 @@ class ReplayCommand final : public Command {
       replayed.complete = !monitor.heard;
       fill(report, replayed, *runs, planned);
     }
-    if (bounds_.any() && !monitor.stopped()) {
-      const auto bounds =
-          run_bounds(*trace, plan_of(planned), bounds_, options.warmup_requests, monitor);
-      if (!bounds) {
-        return std::unexpected(bounds.error());
-      }
-      report.tables.push_back(bounds_table(*bounds, bounds_));
-      for (std::string& note : bounds_notes(*trace, bounds_)) {
-        report.notes.push_back(std::move(note));
-      }
-    }
     report.machine.push_back({"decode_seconds", trace->decode_seconds});
+    return bounds_.any() && !monitor.stopped()
+               ? add_bounds(*trace, planned, options.warmup_requests, monitor, report)
+               : Result<void>();
+  }
+
+  Result<void> add_bounds(const LoadedTrace& trace, const std::vector<PlannedKernel>& planned,
+                          std::uint64_t warmup, Monitor& monitor, Report& report) const {
+    const auto bounds = run_bounds(trace, plan_of(planned), bounds_, warmup, monitor);
+    if (!bounds) {
+      return std::unexpected(bounds.error());
+    }
+    report.tables.push_back(bounds_table(*bounds, bounds_));
+    for (std::string& note : bounds_notes(trace, bounds_)) {
+      report.notes.push_back(std::move(note));
+    }
     return {};
   }
 
