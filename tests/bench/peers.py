@@ -164,6 +164,7 @@ HAPROXY = """
 global
   nbthread {workers}
   maxconn {connections}
+  no strict-limits
   {global_log}
 defaults
   mode http
