@@ -1,5 +1,6 @@
 """A real redis-server for tests, its protocol, and a relay in front of it that can be cut."""
 
+import itertools
 import signal
 import socket
 import threading
@@ -89,13 +90,10 @@ class Engine:
             return connection.ask(*words)
 
 
-class Relay:
-    """Passes connections on to a port, until it is cut: then nothing comes through, either way."""
+class Listening:
+    """In an engine's place: accepts connections, each of which is `accepted`."""
 
-    def __init__(self, case, port):
-        self.target = port
-        self.is_cut = threading.Event()
-        self.pairs = []
+    def __init__(self, case):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -107,6 +105,27 @@ class Relay:
 
     def end(self):
         self.listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                sock = self.listener.accept()[0]
+            except OSError:
+                return
+            self.accepted(sock)
+
+
+class Relay(Listening):
+    """Passes connections on to a port, until it is cut: then nothing comes through, either way."""
+
+    def __init__(self, case, port):
+        self.target = port
+        self.is_cut = threading.Event()
+        self.pairs = []
+        super().__init__(case)
+
+    def end(self):
+        super().end()
         for sock in self.pairs:
             sock.close()
 
@@ -124,20 +143,15 @@ class Relay:
             except OSError:
                 pass
 
-    def _accept(self):
-        while True:
-            try:
-                near = self.listener.accept()[0]
-            except OSError:
-                return
-            try:
-                far = socket.create_connection(("127.0.0.1", self.target))
-            except OSError:
-                near.close()
-                continue
-            self.pairs += [near, far]
-            for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
+    def accepted(self, near):
+        try:
+            far = socket.create_connection(("127.0.0.1", self.target))
+        except OSError:
+            near.close()
+            return
+        self.pairs += [near, far]
+        for source, sink in ((near, far), (far, near)):
+            threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
 
     def _pass(self, source, sink):
         was_cut = False
@@ -154,29 +168,16 @@ class Relay:
                 return
 
 
-class Liar:
+class Liar(Listening):
     """Speaks no sense: sends what it is given, one text a connection in turn, for all that it receives."""
 
     def __init__(self, case, texts):
         self.texts, self.sent = texts, [0] * len(texts)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-        case.addCleanup(self.listener.close)
+        self.turns = itertools.cycle(range(len(texts)))
+        super().__init__(case)
 
-    @property
-    def url(self):
-        return f"redis://127.0.0.1:{self.port}"
-
-    def _accept(self):
-        turn = 0
-        while True:
-            try:
-                sock = self.listener.accept()[0]
-            except OSError:
-                return
-            threading.Thread(target=self._lie, args=(sock, turn % len(self.texts)), daemon=True).start()
-            turn += 1
+    def accepted(self, sock):
+        threading.Thread(target=self._lie, args=(sock, next(self.turns)), daemon=True).start()
 
     def _lie(self, sock, number):
         with sock:

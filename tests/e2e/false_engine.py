@@ -5,6 +5,8 @@ import socket
 import threading
 import time
 
+from engine import Listening
+
 MARKUP = b"<img src=x onerror=alert(1)>\x1b]0;owned\x07\x1b[31m\r\nSet-Cookie: a=b\r\n"
 
 
@@ -48,7 +50,7 @@ SPOILERS = {
 }
 
 
-class FalseEngine:
+class FalseEngine(Listening):
     """`spoil(command, name)`: the next reply to that command is spoiled once."""
 
     def __init__(self, case):
@@ -60,14 +62,7 @@ class FalseEngine:
         self.changed = threading.Condition(self.lock)
         self.subscribers = []
         self.socks = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-        case.addCleanup(self.listener.close)
-
-    @property
-    def url(self):
-        return f"redis://127.0.0.1:{self.port}"
+        super().__init__(case)
 
     def spoil(self, command, how):
         with self.lock:
@@ -97,15 +92,10 @@ class FalseEngine:
             self.changed.notify_all()
             return place
 
-    def _accept(self):
-        while True:
-            try:
-                sock = self.listener.accept()[0]
-            except OSError:
-                return
-            with self.lock:
-                self.socks.append(sock)
-            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+    def accepted(self, sock):
+        with self.lock:
+            self.socks.append(sock)
+        threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
     def _serve(self, sock):
         reader = sock.makefile("rb")
