@@ -131,7 +131,8 @@ endfunction()
 # Builds what runs under the thread sanitizer: the tests labelled concurrent.
 add_custom_target(concurrent)
 
-# encore_test(NAME [LINK targets...] [LABELS labels...] [THREADS tags] [WITH files...])
+# encore_test(NAME [COMPUTES] [LINK targets...] [LABELS labels...] [THREADS tags] [WITH files...])
+#
 # A Catch2 program NAME_test of every *_test.cc in tests/NAME's directory, registered with CTest
 # case by case is slow to start; the program is one CTest test, run in random order. WITH: sources of
 # other directories. THREADS: which cases have threads, where the others take long: under the thread
@@ -139,15 +140,22 @@ add_custom_target(concurrent)
 # it others show: not run there (nor what is hidden, which Catch2 takes for chosen where a choice only
 # leaves out). Elsewhere it is a CTest test of its own, NAME_long, that ./dev test --all runs, with what
 # is tagged [long].
+# Tests are compiled as they are written: under sanitizers, more than half of the compiler's time goes into
+# making them faster. COMPUTES: those of this program take longer than that.
 function(encore_test name)
-  cmake_parse_arguments(ARG "" "THREADS" "LINK;LABELS;WITH" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES" "THREADS" "LINK;LABELS;WITH" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(NOT sources)
     return()
   endif()
   add_executable(${name}_test ${sources} ${ARG_WITH})
   target_link_libraries(${name}_test PRIVATE encore_test_main ${ARG_LINK})
-  target_precompile_headers(${name}_test REUSE_FROM encore_test_main)
+  if(ARG_COMPUTES)
+    target_precompile_headers(${name}_test REUSE_FROM encore_test_main)
+  else()
+    target_compile_options(${name}_test PRIVATE -O0)
+    target_precompile_headers(${name}_test REUSE_FROM encore_test_plain)
+  endif()
   encore_group(${name}_test 16)
   if(ENCORE_SANITIZE MATCHES thread)
     set(cases ${ARG_THREADS})
