@@ -142,8 +142,8 @@ class Worker final : private ConnectionKeeper,
   void trim_heads();
 
   void tick();
-  void approach_sweep();
-  void sweep(MonotonicTime now);
+  void sweep();
+  void sweep_rest();
   void end_if_drained();
   void end_quiet_connections();
   void drop_retired_fetches();
@@ -181,6 +181,7 @@ class Worker final : private ConnectionKeeper,
   std::size_t arrivals_waiting_ = 0;  // for another worker's idle connection
   MonotonicTime ticked_{};            // when the sweep in progress became due
   int turns_to_sweep_ = 0;
+  ClientConnection* unswept_ = nullptr;      // the next of the sweep in progress
   MonotonicTime none_idle_until_{};          // a check of all has just found none
   ClientConnection* connections_ = nullptr;  // owned, an intrusive list
   std::vector<std::unique_ptr<Fetch>> fetches_;

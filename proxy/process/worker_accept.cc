@@ -127,6 +127,7 @@ void Worker::replace(ClientConnection& connection, ClientConnection& made) {
   made.listed = std::move(connection.listed);
   made.previous = std::exchange(connection.previous, nullptr);
   made.next = std::exchange(connection.next, nullptr);
+  if (unswept_ == &connection) unswept_ = &made;
   (made.previous == nullptr ? connections_ : made.previous->next) = &made;
   if (made.next != nullptr) made.next->previous = &made;
   retired_->add(std::unique_ptr<ClientConnection>(&connection));

@@ -3,6 +3,7 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "proxy/net/linger.h"
 #include "proxy/net/socket.h"
@@ -183,6 +185,66 @@ TEST_CASE("a drain lasts until the end of an answer under TLS is sent", "[proces
   while ((got = SSL_read(ssl.get(), answer.data(), answer.size())) > 0) {
   }
   CHECK(SSL_get_error(ssl.get(), got) == SSL_ERROR_ZERO_RETURN);
+  worker.finish();
+}
+
+TEST_CASE("a turn ends a part of many idle connections, and the others follow",
+          "[process][worker]") {
+  constexpr std::size_t kClients = 300;
+  constexpr std::size_t kPart = 256;
+  const bool some_leave = GENERATE(false, true);
+  CAPTURE(some_leave);
+  config::Config config;
+  config.listen = {{.address = "127.0.0.1:0", .mode = config::Mode::kForward}};
+  config.timeouts.client_idle = kIdle;
+  config.cache.memory_bytes = 8 * kMiB;
+  config.cache.shards = 1;
+  auto made = Proxy::create(
+      config, {.identity_seed = {1, 2}, .started = monotonic_now(), .instance = "test"});
+  REQUIRE(made.has_value());
+  Proxy& proxy = **made;
+  Worker& worker = *proxy.workers()[0];
+  worker.begin();
+  const auto open = [&] { return worker.stats().connections_open.get(); };
+  const auto turn = [&] {
+    worker.post([] {});
+    return worker.turn();
+  };
+  const net::Address& address = proxy.listening().at(0);
+  std::vector<net::Socket> clients;
+  int left = kTurnsMax;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    clients.push_back(net::open_tcp(address.family()));
+    (void)::connect(clients.back().get(), address.data(), address.size());
+    while (open() != clients.size() && --left != 0) (void)turn();
+  }
+  REQUIRE(left != 0);
+  // No turn comes until all have been idle for too long.
+  const auto until = std::chrono::steady_clock::now() + kIdle;
+  while (std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::size_t largest = 0;
+  std::size_t rest = kClients;
+  int turns = 0;
+  while (open() != 0 && --left != 0) {
+    (void)turn();
+    const std::size_t ended = rest - static_cast<std::size_t>(open());
+    largest = std::max(largest, ended);
+    rest -= ended;
+    turns += rest != kClients;
+    // Those that came first are swept last: in front of them, each second one goes.
+    if (some_leave && ended != 0) {
+      for (std::size_t i = 1; i < rest; i += 2) clients[i].reset();
+    }
+  }
+  REQUIRE(left != 0);
+  CHECK(turns < kTurnsToSettle);  // rather than those until the next sweep
+  CHECK(largest > 1);
+  CHECK(largest <= kPart);
+  proxy.drain();
+  while (turn() && --left != 0) {
+  }
   worker.finish();
 }
 
