@@ -56,11 +56,13 @@ PassedResponse make_passed_response(const OriginServices& services, const Reques
   if (services.worker.logs_requests()) {
     response->content_type = received.head.fields.value(http::FieldId::kContentType);
   }
-  response->common_bytes = build_forward_head(received.head,
-                                              {.length = response->length,
-                                               .http_date = services.loop.http_date(),
-                                               .withheld = received.directives.stripped_fields},
-                                              request.head_options(), response->head);
+  const CommonHead common = build_forward_head(received.head,
+                                               {.length = response->length,
+                                                .http_date = services.loop.http_date(),
+                                                .withheld = received.directives.stripped_fields},
+                                               request.head_options(), response->head);
+  response->common_bytes = common.bytes;
+  response->type_place = common.content_type;
   place_etag(response->head, received.head.fields.value(http::FieldId::kEtag), response->meta);
   if (decision.strips_set_cookie) received.directives.stripped_fields.emplace_back("set-cookie");
   return {.response = std::move(response), .decision = decision};

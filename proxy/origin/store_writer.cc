@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/recycled.h"
 #include "cache/charge.h"
 #include "proxy/disk/record.h"
 #include "proxy/http/stored_head.h"
@@ -188,25 +189,48 @@ bool StoreWriter::stop(store::Body* body) {
   return true;
 }
 
-// Head, meta and, of a joined part, the body of the entry. False where there is nothing to store.
-bool StoreWriter::make_entry(const store::ObjectRef& completes, Made& made) {
+// True if the head to store is what was forwarded of it to all: with the same length, no cookie and
+// no entity tag for the one who asked alone.
+bool StoreWriter::is_head_forwarded(std::uint64_t body_bytes) const {
+  return !is_piece() && response_->length == body_bytes &&
+         !received_->head.fields.has(http::FieldId::kSetCookie) &&
+         response_->meta.etag_offset < response_->common_bytes;
+}
+
+// The stored head, and of a part the body and tags that come of it. False if the part does not fit.
+bool StoreWriter::make_head(Made& made, std::string& tags) {
   const ReceivedResponse& received = *received_;
   ObjectMeta& meta = made.meta;
   std::string& head = made.head;
   meta.http = response_->meta;
   complete_meta(request_, received, meta.http);
+  if (is_head_forwarded(made.body->size())) [[likely]] {
+    head.assign(response_->head, 0, response_->common_bytes);
+    meta.http.head_bytes = static_cast<std::uint32_t>(head.size());
+    meta.type_offset = response_->type_place.offset;
+    meta.type_bytes = response_->type_place.bytes;
+    return true;
+  }
   http::build_stored_head(received.head, received.directives, made.body->size(), received.arrival(),
                           request_.head_options(), head, meta.http);
-  std::string tags = std::exchange(tags_, {});
-  if (received.completed && tags.empty()) tags = tags_of(*completes);
   if (received.head.status == 206 &&
       !join_parts(services_, request_, received,
                   [this](std::uint64_t bytes) { return reserve(bytes); },
                   {.meta = meta, .head = head, .tags = tags, .body = made.body})) {
     return false;
   }
-  // Behind the head in this order, in which HeadParts finds them: trailers, large body, tags.
   place_content_type(head, meta);
+  return true;
+}
+
+// Head, meta and, of a joined part, the body of the entry. False where there is nothing to store.
+bool StoreWriter::make_entry(const store::ObjectRef& completes, Made& made) {
+  ObjectMeta& meta = made.meta;
+  std::string& head = made.head;
+  std::string tags = std::exchange(tags_, {});
+  if (received_->completed && tags.empty()) tags = tags_of(*completes);
+  if (!make_head(made, tags)) return false;
+  // Behind the head in this order, in which HeadParts finds them: trailers, large body, tags.
   head += response_->trailers;
   if (!finish_parts(made)) return false;
   meta.tag_bytes = static_cast<std::uint32_t>(tags.size());
@@ -276,7 +300,7 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
                                         const store::ObjectRef& completes) {
   ENCORE_CHECK(state_ == State::kUnderWay, "what is committed was begun");
   ENCORE_CHECK(!received_->completed || completes, "a completed part is still there");
-  Made made{.meta = {}, .head = {}, .body = body};
+  Made made{.meta = {}, .head = take_text(), .body = body};
   store::ObjectRef object;
   // The kernel holds what is in memory to the bound of now; of this it does not know the size.
   const Runtime& present = services_.worker.present_runtime();
@@ -286,6 +310,7 @@ StoreWriter::Result StoreWriter::commit(const store::BodyRef& body,
   }
   const bool fits = !on_disk_alone_ || body->size() <= bytes_max;
   if (fits && make_entry(completes, made)) object = make_object(made);
+  give_text(std::move(made.head));
   if (!object) {
     stop(body.get());
     return Result::kUnfit;

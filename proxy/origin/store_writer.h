@@ -82,6 +82,8 @@ class StoreWriter {
   std::uint64_t record_bytes_with(std::uint64_t body_bytes) const;
   bool fits_one_record(std::uint64_t body_bytes) const;
   bool leave_memory(store::Body& body, std::uint64_t body_bytes);
+  bool is_head_forwarded(std::uint64_t body_bytes) const;
+  bool make_head(Made& made, std::string& tags);
   bool make_entry(const store::ObjectRef& completes, Made& made);
   bool finish_parts(Made& made);
   store::ObjectRef make_object(const Made& made);

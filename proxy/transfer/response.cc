@@ -73,19 +73,35 @@ bool is_withheld(const http::Field& field, std::span<const std::string> withheld
       withheld, [&](const std::string& name) { return http::equals_lower(field.name, name); });
 }
 
-// Those that all may have, as they came.
-void write_common_fields(const http::ResponseHead& response, std::span<const std::string> withheld,
-                         const http::HeadOptions& options, http::HeadWriter& out) {
+ValuePlace place_at(std::size_t offset, std::string_view value) {
+  if (value.empty() || value.size() > UINT16_MAX) return {};
+  return {.offset = static_cast<std::uint32_t>(offset),
+          .bytes = static_cast<std::uint16_t>(value.size())};
+}
+
+// Written anew, or for the one who asked alone.
+constexpr http::FieldSet kNotCommon = {http::FieldId::kContentLength, http::FieldId::kAge,
+                                       http::FieldId::kSetCookie};
+
+// Those that all may have, as they came. Returns the place of Content-Type.
+ValuePlace write_common_fields(const http::ResponseHead& response,
+                               std::span<const std::string> withheld,
+                               const http::HeadOptions& options, http::HeadWriter& out) {
+  ValuePlace content_type;
+  const http::Field* const typed = response.fields.find(http::FieldId::kContentType);
   const http::HopByHop hop_by_hop(response.fields);
   http::FieldCopier copier(out);
   for (const http::Field& field : response.fields) {
-    if (field.id == http::FieldId::kContentLength || field.id == http::FieldId::kAge ||
-        is_withheld(field, withheld) || hop_by_hop.drops(field) ||
+    if (kNotCommon.has(field.id) || is_withheld(field, withheld) || hop_by_hop.drops(field) ||
         http::is_stripped(field, options)) {
       continue;
     }
+    if (&field == typed) {
+      content_type = place_at(copier.size() + field.name.size() + 2, field.value);
+    }
     copier.add(field);
   }
+  return content_type;
 }
 
 }  // namespace
@@ -105,22 +121,23 @@ std::string private_lines(const http::ResponseHead& response, std::span<const st
   return lines;
 }
 
-std::size_t build_forward_head(const http::ResponseHead& response, const ForwardHead& more,
-                               const http::HeadOptions& options, std::string& text) {
+CommonHead build_forward_head(const http::ResponseHead& response, const ForwardHead& more,
+                              const http::HeadOptions& options, std::string& text) {
   text.clear();
   http::HeadWriter out(text, response.head_size + 96);
   out.status_line(response.status, response.reason);
-  write_common_fields(response, more.withheld, options, out);
+  CommonHead common;
+  common.content_type = write_common_fields(response, more.withheld, options, out);
   if (more.length) out.field("Content-Length", *more.length);
   // RFC 9110 6.6.1: a recipient with a clock supplies the Date that an origin left out.
   if (!response.fields.has(http::FieldId::kDate)) out.field("Date", more.http_date);
-  const std::size_t common_bytes = out.size();
+  common.bytes = out.size();
   // To those who waited it is as old as it is when they get it.
   response.fields.for_each(http::FieldId::kAge, [&out](const http::Field& field) {
     out.field(field.name, field.value);
   });
   out.text(private_lines(response, more.withheld, options));
-  return common_bytes;
+  return common;
 }
 
 void place_etag(std::string_view head, std::string_view etag, http::StoredMeta& meta) {
@@ -131,14 +148,11 @@ void place_etag(std::string_view head, std::string_view etag, http::StoredMeta& 
 }
 
 void place_content_type(std::string_view head, ObjectMeta& meta) {
-  meta.type_offset = 0;
-  meta.type_bytes = 0;
   const std::string_view type = http::content_type_in(head);
-  if (type.empty()) return;
-  const auto at = static_cast<std::size_t>(type.data() - head.data());
-  if (type.size() > UINT16_MAX) return;
-  meta.type_offset = static_cast<std::uint32_t>(at);
-  meta.type_bytes = static_cast<std::uint16_t>(type.size());
+  const auto at = type.empty() ? 0 : static_cast<std::size_t>(type.data() - head.data());
+  const ValuePlace place = place_at(at, type);
+  meta.type_offset = place.offset;
+  meta.type_bytes = place.bytes;
 }
 
 bool forwardable_trailers(std::string_view raw, const http::Limits& limits,

@@ -126,6 +126,12 @@ inline http::StoredMeta meta_until(const store::Object& object, MonotonicTime fr
   return meta;
 }
 
+// Place of a value in a head; no bytes: it has none, or one that is too long to be noted.
+struct ValuePlace {
+  std::uint32_t offset = 0;
+  std::uint16_t bytes = 0;
+};
+
 // A response that the readers of a transfer share. Immutable once published, but for `stored` and
 // `overtaken`, of its own worker alone, and trailers, read when the body is complete.
 struct SharedResponse {
@@ -134,6 +140,7 @@ struct SharedResponse {
   // no-cache="..." name) stand last.
   std::string head;
   std::size_t common_bytes = 0;  // part of the head that others may see
+  ValuePlace type_place;         // of Content-Type, in that part
   std::optional<std::uint64_t> length;
   http::StoredMeta meta;
   std::string names;                        // selecting names (http/vary.h); "*": may not be shared
@@ -175,11 +182,15 @@ struct ForwardHead {
   std::string_view http_date;                  // supplied where the origin left it out
   std::span<const std::string> withheld = {};  // lower-case names of fields that others never see
 };
+// The part of it that others may see, at its beginning.
+struct CommonHead {
+  std::size_t bytes = 0;
+  ValuePlace content_type;
+};
 // Builds the head that is forwarded: all end-to-end fields as they came, but those that end here.
-// Age, Set-Cookie and what is withheld from others come last: answers how many bytes stand before
-// them. `text` is cleared first.
-std::size_t build_forward_head(const http::ResponseHead& response, const ForwardHead& more,
-                               const http::HeadOptions& options, std::string& text);
+// Age, Set-Cookie and what is withheld from others come last. `text` is cleared first.
+CommonHead build_forward_head(const http::ResponseHead& response, const ForwardHead& more,
+                              const http::HeadOptions& options, std::string& text);
 
 // The lines of a response that are for the one who asked alone, as above.
 std::string private_lines(const http::ResponseHead& response, std::span<const std::string> withheld,

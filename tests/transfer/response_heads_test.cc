@@ -33,6 +33,7 @@ const std::vector<Line> kLines = {
     {"Keep-Alive", "timeout=5", true},
     {"Transfer-Encoding", "chunked", true},
     {"Cache-Control", "max-age=60"},
+    {"Content-Type", "a/b"},
     {"Trailer", "X-T"},
 };
 
@@ -78,11 +79,46 @@ TEST_CASE("a forwarded head has what a plain list of its fields has", "[transfer
     if (has_length) more.length = 4711;
     more.http_date = "now";
     more.withheld = withheld;
-    const std::size_t bytes = build_forward_head(head, more, {}, built);
+    const CommonHead made = build_forward_head(head, more, {}, built);
     CAPTURE(text);
     CHECK(built == common + ages + own);
-    CHECK(bytes == common.size());
+    CHECK(made.bytes == common.size());
+    CHECK(built.substr(made.content_type.offset, made.content_type.bytes) ==
+          head.fields.value(http::FieldId::kContentType));
     CHECK(private_lines(head, withheld, {}) == own);
+    // StoreWriter stores that part, where it has a length and no cookie is kept.
+    if (!has_length || !has_date || head.fields.has(http::FieldId::kSetCookie)) continue;
+    http::ResponseDirectives directives;
+    directives.stripped_fields = withheld;
+    http::StoredMeta meta;
+    std::string stored;
+    http::build_stored_head(head, directives, 4711, 0, {}, stored, meta);
+    CHECK(stored == common);
+  }
+}
+
+TEST_CASE("the place of a forwarded content type is that of the first, unless it is withheld",
+          "[transfer][response]") {
+  const auto placed = [](const std::string& lines, const std::vector<std::string>& withheld = {}) {
+    std::string built;
+    const http::ResponseHead head = http::response_head("HTTP/1.1 200 OK\r\n" + lines + "\r\n");
+    const ValuePlace place =
+        build_forward_head(head, {.http_date = "now", .withheld = withheld}, {}, built)
+            .content_type;
+    return built.substr(place.offset, place.bytes);
+  };
+  CHECK(placed("X: 1\r\nContent-Type:a/b\r\nX: 2\r\n") == "a/b");
+  CHECK(placed("Content-Type: a/b\r\nContent-Type: c/d\r\n") == "a/b");
+  CHECK(placed("Content-Type:\r\nContent-Type: c/d\r\n").empty());
+  CHECK(placed("Content-Type: a/b\r\n", {"content-type"}).empty());
+  for (const std::size_t size : {65'535U, 65'536U}) {
+    const std::string type(size, 't');
+    http::ResponseHead head;
+    head.status = 200;
+    head.fields.add("Content-Type", type);
+    std::string built;
+    const ValuePlace place = build_forward_head(head, {}, {}, built).content_type;
+    CHECK(place.bytes == (size == 65'536 ? 0 : size));
   }
 }
 
