@@ -16,13 +16,15 @@ class Directive {
     has_argument_ = true;
     // White space around '=' is not in the grammar: the argument then is not one.
     spaced_ = name_.size() != equals || (equals + 1 < member.size() && is_ows(member[equals + 1]));
-    const std::string_view text = member.substr(equals + 1);
-    if (!unquote(text, argument_)) argument_ = text;
+    argument_ = member.substr(equals + 1);
+    if (unquote(argument_, unquoted_)) argument_ = unquoted_;
   }
+  Directive(const Directive&) = delete;
+  Directive& operator=(const Directive&) = delete;
 
   bool is(std::string_view lower_name) const noexcept { return equals_lower(name_, lower_name); }
   bool has_argument() const noexcept { return has_argument_; }
-  const std::string& argument() const noexcept { return argument_; }
+  std::string_view argument() const noexcept { return argument_; }
   std::optional<std::uint32_t> delta() const noexcept {
     if (!has_argument_ || spaced_) return std::nullopt;
     return parse_delta(argument_);
@@ -30,7 +32,8 @@ class Directive {
 
  private:
   std::string_view name_;
-  std::string argument_;
+  std::string_view argument_;
+  std::string unquoted_;
   bool has_argument_ = false;
   bool spaced_ = false;
 };

@@ -71,21 +71,26 @@ ParseStatus parse_version(Cursor& at, Version& version) noexcept {
   return ParseStatus::kComplete;
 }
 
-ParseStatus parse_name(Cursor& at, Field& field) noexcept {
-  const char* colon = scan::find<scan::NameEnd>(at.begin, at.p, at.end);
-  if (colon == at.end) return ParseStatus::kIncomplete;
-  if (*colon != ':') {
-    if (*colon != '\r') return at.bad(control_reason(*colon));
-    if (at.end - colon < 2) return ParseStatus::kIncomplete;
-    return at.bad(colon[1] == '\n' ? ParseReason::kNoColon : ParseReason::kBareCr);
+// Why no field name stands at the cursor, or that its end has not come yet.
+ParseStatus refuse_name(Cursor& at) noexcept {
+  const char* const stop = scan::find<scan::NameEnd>(at.begin, at.p, at.end);
+  if (stop == at.end) return ParseStatus::kIncomplete;
+  if (*stop == '\r') {
+    if (at.end - stop < 2) return ParseStatus::kIncomplete;
+    return at.bad(stop[1] == '\n' ? ParseReason::kNoColon : ParseReason::kBareCr);
   }
+  if (*stop != ':') return at.bad(control_reason(*stop));
+  if (stop == at.p) return at.bad(ParseReason::kEmptyName);
+  return at.bad(is_ows(stop[-1]) ? ParseReason::kSpaceBeforeColon : ParseReason::kBadName);
+}
+
+// A token has no control characters: all that ends a good name is its colon.
+ParseStatus parse_name(Cursor& at, Field& field) noexcept {
+  const char* const colon = scan::find<scan::Colon>(at.begin, at.p, at.end);
+  if (colon == at.end) return refuse_name(at);
   field.name = between(at.p, colon);
   field.id = classify_field(field.name);
-  if (field.id == FieldId::kOther && !is_token(field.name)) {
-    if (field.name.empty()) return at.bad(ParseReason::kEmptyName);
-    return at.bad(is_ows(field.name.back()) ? ParseReason::kSpaceBeforeColon
-                                            : ParseReason::kBadName);
-  }
+  if (field.id == FieldId::kOther && !is_token(field.name)) return refuse_name(at);
   at.p = colon + 1;
   return ParseStatus::kComplete;
 }
@@ -105,13 +110,13 @@ ParseStatus parse_value(Cursor& at, Field& field) noexcept {
 // Field lines up to and with the empty line. With `may_end`, the end of input ends them too.
 ParseStatus parse_field_lines(Cursor& at, const Limits& limits, Fields& fields, bool may_end) {
   fields.clear();
-  while (true) {
+  for (std::size_t count = 0;; ++count) {
     if (at.at_end()) return may_end ? ParseStatus::kComplete : ParseStatus::kIncomplete;
     if (*at.p == '\r') return skip_line_end(at, ParseReason::kBareCr);
     if (is_ows(*at.p)) {
-      return at.bad(fields.empty() ? ParseReason::kLeadingSpace : ParseReason::kObsFold);
+      return at.bad(count == 0 ? ParseReason::kLeadingSpace : ParseReason::kObsFold);
     }
-    if (fields.size() == limits.fields_max) return at.bad(ParseReason::kTooManyFields);
+    if (count == limits.fields_max) return at.bad(ParseReason::kTooManyFields);
     Field field;
     if (const auto status = parse_name(at, field); status != ParseStatus::kComplete) return status;
     if (const auto status = parse_value(at, field); status != ParseStatus::kComplete) return status;

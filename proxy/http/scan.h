@@ -31,6 +31,13 @@ struct Control {
 #endif
 };
 
+struct Colon {
+  static constexpr bool matches(char c) noexcept { return c == ':'; }
+#if defined(__SSE2__)
+  static __m128i matches(__m128i x) noexcept { return _mm_cmpeq_epi8(x, splat(':')); }
+#endif
+};
+
 // The end of a field name: the colon, or any control character.
 struct NameEnd {
   static constexpr bool matches(char c) noexcept { return c == ':' || Control::matches(c); }
