@@ -14,6 +14,7 @@ import tempfile
 import time
 import urllib.request
 
+import traffic_server
 from measure import Problem
 from peers import START_SECONDS, free_port, missing_server
 from written import WritingServer
@@ -61,57 +62,6 @@ http {{
   server {{ listen 127.0.0.1:{tick}; return 200 "tick"; }}
 }}
 """
-
-TRAFFIC_SERVER = {
-    "runroot.yaml": """
-prefix: {dir}
-exec_prefix: {dir}
-bindir: {programs}
-sbindir: {programs}
-sysconfdir: {dir}
-datadir: {dir}
-includedir: {dir}
-libdir: {dir}
-libexecdir: {plugins}
-localstatedir: {dir}
-runtimedir: {dir}
-logdir: {dir}
-mandir: {dir}
-infodir: {dir}
-cachedir: {files}
-""",
-    "records.config": """
-CONFIG proxy.config.http.server_ports STRING {port}:ip-in=127.0.0.1
-CONFIG proxy.config.admin.user_id STRING #-1
-CONFIG proxy.config.http.wait_for_cache INT 1
-CONFIG proxy.config.cache.ram_cache.size INT 0
-CONFIG proxy.config.log.logging_enabled INT 0
-CONFIG proxy.config.exec_thread.autoconfig INT 0
-CONFIG proxy.config.exec_thread.limit INT 1
-CONFIG proxy.config.http.keep_alive_no_activity_timeout_in INT 300
-CONFIG proxy.config.http.keep_alive_no_activity_timeout_out INT 300
-CONFIG proxy.config.http.insert_response_via_str INT 0
-CONFIG proxy.config.url_remap.remap_required INT 1
-""",
-    "storage.config": "{files} {size}\n",
-    "remap.config": "map / http://127.0.0.1:{origin}/ {rule}\n",
-    "plugin.config": "header_rewrite.so {dir}/said.config\n",
-    "said.config": """
-cond %{{SEND_RESPONSE_HDR_HOOK}} [AND]
-cond %{{CACHE}} ="hit-fresh"
-  set-header Cache-Status "trafficserver; hit"
-cond %{{SEND_RESPONSE_HDR_HOOK}} [AND]
-cond %{{CACHE}} ="hit-fresh" [NOT]
-  set-header Cache-Status "trafficserver; fwd=miss"
-""",
-    "ip_allow.yaml": """
-ip_allow:
-  - apply: in
-    ip_addrs: 127.0.0.0/8
-    action: allow
-    methods: ALL
-""",
-}
 
 # Squid removes what is too much once a second, at most 300 objects for each watermark's width that it
 # is beyond the lower one, and stores nothing while it is beyond its size. So its size is twice what it
@@ -216,17 +166,13 @@ def start_traffic_server(name, setup, rule):
     program = find_program("traffic_server")
     if not program:
         return missing_server(name, missing_text("trafficserver"))
-    layout = subprocess.run(["traffic_layout"], capture_output=True, text=True, check=False).stdout
-    plugins = re.search(r"^PLUGINDIR: (.*)$", layout, re.M)
-    if not plugins:
-        return missing_server(name, "traffic_layout does not say where its plugins are")
     port = free_port()
-    for file, text in TRAFFIC_SERVER.items():
-        (setup.folder / file).write_text(text.format(
-            dir=setup.folder, files=setup.files, size=setup.bytes_max, origin=setup.origin_port,
-            port=port, rule=rule, plugins=plugins.group(1), programs=pathlib.Path(program).parent))
+    why_not = traffic_server.write_config(program, setup.folder, setup.files, setup.bytes_max,
+                                          setup.origin_port, port, rule)
+    if why_not:
+        return missing_server(name, why_not)
     give_away(setup.folder, setup.files)
-    return WritingServer(name, [program, f"--run-root={setup.folder}/runroot.yaml"], port,
+    return WritingServer(name, traffic_server.command(program, setup.folder), port,
                          log=setup.folder / "output", account=account())
 
 

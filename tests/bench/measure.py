@@ -2,6 +2,7 @@
 
 import collections
 import http.client
+import json
 import os
 import pathlib
 import re
@@ -10,6 +11,7 @@ import shutil
 import signal
 import socket
 import ssl
+import statistics
 import subprocess
 import time
 
@@ -142,9 +144,9 @@ def read_response(sock):
 
 def prime(fleet, server, load, times=None, connections=64):
     """Requests every key until it is stored: encore's are by the second request, and one more shows
-    that nothing depends on the exact number. Each connection has at most one request in
-    progress."""
-    times = times or (3 if server.name.startswith("encore") else 1)
+    that nothing depends on the exact number. Traffic Server has them in memory once it has read them.
+    Each connection has at most one request in progress."""
+    times = times or (3 if server.name.startswith(("encore", "trafficserver")) else 1)
     host = f"127.0.0.1:{fleet.origin.port}"
     prefix = (f"http://{host}" if load.forward else "") + load.target.format(tag="")
     names = [f"{prefix}{key}" for key in range(load.keys)] if load.mode == "keys" else [prefix]
@@ -227,6 +229,17 @@ def bytes_per_object(fleet, server, load):
     sample = min(2000, load.keys)
     prime(fleet, server, load._replace(keys=sample), times=1)
     return used / load.keys, 1 - origin_count(fleet) / sample
+
+
+def median_or_text(values):
+    """The first text among them, which says why there is no figure, else their median."""
+    texts = [value for value in values if isinstance(value, str)]
+    return texts[0] if texts else statistics.median(values)
+
+
+def write_json(path, rows):
+    """`rows`: {name: {server: a figure, or a text that says why there is none}}"""
+    pathlib.Path(path).write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
 
 
 def machine():

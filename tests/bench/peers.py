@@ -15,6 +15,8 @@ import socket
 import subprocess
 import time
 
+import traffic_server
+
 PROXY_CPU = 0
 LOAD_CPU = 1
 OPEN_FILES = 40000
@@ -223,9 +225,9 @@ class Fleet:
         self.origin = self.get("origin")
 
     def get(self, name):
-        """`origin`, `relay`, `floor:BYTES[:OBJECTS]`, or encore, nginx, haproxy with `+log`, or with
-        `+two`: two workers, on any CPU; `encore+always` stores at the first request, `encore+disk`
-        on a disk as well."""
+        """`origin`, `relay`, `floor:BYTES[:OBJECTS]`, or encore, nginx, haproxy with `+log`, or they and
+        trafficserver with `+two`: two workers, on any CPU; `encore+always` stores at the first
+        request, `encore+disk` on a disk as well."""
         if name not in self.servers:
             kind = name.partition(":")[0].partition("+")[0]
             self.servers[name] = getattr(self, "_start_" + kind)(name)
@@ -302,6 +304,18 @@ class Fleet:
             log="log global\n  option httplog" if logged else "",
             global_log="log stdout format raw local0" if logged else ""))
         return Server(name, [program, "-f", folder / "haproxy.cfg"], port, log=folder / "output",
+                      cpu=self._cpu(name))
+
+    def _start_trafficserver(self, name):
+        program = shutil.which("traffic_server", path=os.environ["PATH"] + ":/usr/sbin")
+        if not program:
+            return missing_server(name, "missing")
+        folder, port = self._folder(name), free_port()
+        why_not = traffic_server.write_memory_config(program, folder, self.origin.port, port, self._workers(name),
+                                                     ram=1 << 30, bytes_max=4 << 30)
+        if why_not:
+            return missing_server(name, why_not)
+        return Server(name, traffic_server.command(program, folder), port, log=folder / "output",
                       cpu=self._cpu(name))
 
     def _start_encore(self, name):
