@@ -2,7 +2,10 @@
 // killed: the time until it can respond, the time until all are found, and the index's bytes for
 // each.
 //
-//   disk_start_bench [directory] [objects]    /var/tmp and 10000000 unless given; 700 bytes each
+//   disk_start_bench [directory] [objects] [starts]
+//
+// /var/tmp, 10000000 and 1 unless given; 700 bytes each. Each start is a process that is killed,
+// too.
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -136,7 +139,7 @@ std::uint64_t resident_bytes() {
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-void start_again(const std::string& path, std::uint64_t objects) {
+[[noreturn]] void start_again_and_be_killed(const std::string& path, std::uint64_t objects) {
   const auto begin = std::chrono::steady_clock::now();
   const auto since = [&] { return Seconds(std::chrono::steady_clock::now() - begin).count(); };
   const std::uint64_t before = resident_bytes();
@@ -168,7 +171,19 @@ void start_again(const std::string& path, std::uint64_t objects) {
     missed += result.on_disk() ? 0U : 1U;
   }
   std::printf("of every %" PRIu64 "th, missed     %8" PRIu64 "\n", step, missed);
-  cache.disks->stop(std::chrono::seconds(60));
+  std::fflush(stdout);
+  ::kill(::getpid(), SIGKILL);
+  std::abort();
+}
+
+// In a process of its own; false if it ended otherwise than it should.
+template <typename Work>
+bool was_killed_at(Work work) {
+  const pid_t child = ::fork();
+  if (child == 0) work();
+  int status = 0;
+  ENCORE_CHECK(child > 0 && ::waitpid(child, &status, 0) == child, "a process of its own");
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
 }  // namespace
@@ -176,17 +191,16 @@ void start_again(const std::string& path, std::uint64_t objects) {
 int main(int count, char** arguments) {
   const std::string directory = count > 1 ? arguments[1] : "/var/tmp";
   const std::uint64_t objects = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 10'000'000;
-  if (count > 3 || objects == 0) {
-    std::fputs("usage: disk_start_bench [directory] [objects]\n", stderr);
+  std::uint64_t starts = count > 3 ? std::strtoull(arguments[3], nullptr, 10) : 1;
+  if (count > 4 || objects == 0 || starts == 0) {
+    std::fputs("usage: disk_start_bench [directory] [objects] [starts]\n", stderr);
     return 2;
   }
   const std::string path = directory + "/disk_start_bench-" + std::to_string(::getpid());
-  const pid_t child = ::fork();
-  if (child == 0) fill_and_be_killed(path, objects);
-  int status = 0;
-  ENCORE_CHECK(child > 0 && ::waitpid(child, &status, 0) == child, "a process of its own");
-  const bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  if (was_killed) start_again(path, objects);
+  bool was_killed = was_killed_at([&] { fill_and_be_killed(path, objects); });
+  for (; was_killed && starts > 0; --starts) {
+    was_killed = was_killed_at([&] { start_again_and_be_killed(path, objects); });
+  }
   ::unlink(path.c_str());
   return was_killed ? 0 : 1;
 }
