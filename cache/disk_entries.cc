@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kCompared = 4096;
 
 // Records ahead of the one that is loaded for which the index's memory is asked.
-constexpr std::size_t kLoadAhead = 8;
+constexpr std::size_t kLoadAhead = 24;
 
 // The digest of a place: no two places have the same.
 std::uint64_t mix_of(const DiskPlace& place) {

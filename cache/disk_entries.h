@@ -118,6 +118,8 @@ class DiskEntries {
   // from now on.
   DiskLoaded load(std::span<const DiskRecord> records, Budget& budget, DiskTier& tier)
       ENCORE_REQUIRES(budget.mutex, tier.mutex);
+  // There will be about so many entries; 0: it is not known.
+  void expect(std::uint64_t entries) { table_.expect(entries); }
 
  private:
   // An entry of the segment that is reclaimed.

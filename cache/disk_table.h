@@ -35,8 +35,10 @@ class DiskTable {
   // The latest stored variant; kNoEntry if the key is absent.
   EntryRef find(const MixedKey& key) const { return index_.find(key); }
   EntryRef find(const MixedKey& key, std::uint32_t variant) const;
-  // Asks for the memory in which the key is looked for.
-  void prefetch(const MixedKey& key) const { index_.prefetch(key); }
+  // Asks for the memory in which the key is looked for, and inserted.
+  void prefetch(const MixedKey& key) const { index_.prefetch_to_insert(key); }
+  // There will be about so many keys; 0: it is not known.
+  void expect(std::uint64_t keys) { index_.expect(keys); }
   // The key's entry that lies there.
   EntryRef find_at(const MixedKey& key, const DiskPlace& place) const;
   // The variant stored before this one.

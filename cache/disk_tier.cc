@@ -274,6 +274,13 @@ bool DiskTier::free_segment(std::uint16_t disk, std::uint32_t segment) {
 
 // --- disks ---------------------------------------------------------------------------------------
 
+std::uint64_t DiskTier::expect(std::uint16_t disk, std::uint64_t records) {
+  states_[disk].expected = records;
+  std::uint64_t sum = 0;
+  for (std::uint16_t each = 0; each < disks(); ++each) sum += states_[each].expected;
+  return sum;
+}
+
 bool DiskTier::attach(std::uint16_t disk, std::span<const std::uint64_t> sequences,
                       DiskVersion newest) {
   if (logs_[disk].was_used() || sequences.size() > kSegmentsMax) {

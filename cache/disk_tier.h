@@ -110,6 +110,8 @@ class DiskTier {
   bool attach(std::uint16_t disk, std::span<const std::uint64_t> sequences, DiskVersion newest)
       ENCORE_REQUIRES(mutex);
   void loaded(std::uint16_t disk) ENCORE_REQUIRES(mutex) { states_[disk].loading = false; }
+  // Returns the sum of what is expected of all disks that are being loaded.
+  std::uint64_t expect(std::uint16_t disk, std::uint64_t records) ENCORE_REQUIRES(mutex);
   void take_offline(std::uint16_t disk) ENCORE_REQUIRES(mutex);
   void resize(std::uint16_t disk, std::uint32_t segments) ENCORE_REQUIRES(mutex) {
     logs_[disk].resize(segments);
@@ -149,7 +151,8 @@ class DiskTier {
   struct State {
     bool offline = false;
     bool loading = false;
-    bool full_once = false;  // a segment had to be reclaimed for room, now or before the start
+    std::uint64_t expected = 0;  // records, while it is loaded
+    bool full_once = false;      // a segment had to be reclaimed for room, now or before the start
     std::optional<std::uint32_t> reclaimed;  // until it is free
     std::uint32_t reclaim_shard = 0;         // shards_: all are done
     bool is_counting = false;

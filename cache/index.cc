@@ -117,7 +117,7 @@ template <typename Keys>
 void BasicIndex<Keys>::insert(const Key& key, EntryRef ref) {
   const std::uint64_t mixed = Keys::mix(key);
   // More than once where all of a segment's keys go to the same half.
-  while (directory_[directory_index(mixed)]->size >= kSplitAt) {
+  while (has_to_split(*directory_[directory_index(mixed)], mixed)) {
     split(mixed);
   }
   put(*directory_[directory_index(mixed)], mixed, Keys::tag_of(mixed, key), ref);
@@ -177,6 +177,17 @@ void BasicIndex<Keys>::put_all(const Segment& from, Segment& low, Segment* high)
 }
 
 template <typename Keys>
+bool BasicIndex<Keys>::has_to_split(const Segment& segment, std::uint64_t mixed) const {
+  if (segment.size >= kSplitAt) return true;
+  if (expected_ == 0 || segment.size == 0 || segment.size % kSplitEarlyAt != 0) return false;
+  const double width = std::ldexp(1.0, -static_cast<int>(segment.depth));
+  const double begin =
+      segment.depth == 0 ? 0 : width * static_cast<double>(mixed >> (64 - segment.depth));
+  const double share = Keys::share_below(begin + width) - Keys::share_below(begin);
+  return share * static_cast<double>(expected_) >= kSplitAt;
+}
+
+template <typename Keys>
 void BasicIndex<Keys>::split(std::uint64_t mixed) {
   Segment* const old = directory_[directory_index(mixed)];
   ENCORE_CHECK(old->depth < kDepthMax, "the hash tells the keys apart");
@@ -228,6 +239,12 @@ template <typename Keys>
 void BasicIndex<Keys>::prefetch(const Key& key) const {
   const std::uint64_t mixed = Keys::mix(key);
   __builtin_prefetch(&directory_[directory_index(mixed)]->buckets[bucket_of(mixed)]);
+}
+
+template <typename Keys>
+void BasicIndex<Keys>::prefetch_to_insert(const Key& key) const {
+  prefetch(key);
+  __builtin_prefetch(directory_[directory_index(Keys::mix(key))]);
 }
 
 template <typename Keys>

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -41,6 +42,8 @@ class EntryKeys {
   }
   bool is_key_of(EntryRef ref, const Key& key) const { return slab_.hot(ref).key == key; }
   std::uint64_t mixed_of(EntryRef ref) const { return mix(slab_.hot(ref).key); }
+  // The share of all keys whose mix() is below `position`, both as shares of 1.
+  static double share_below(double position) { return position; }
   void prefetch(EntryRef ref) const { __builtin_prefetch(&slab_.hot(ref)); }
   void prefetch_rest(EntryRef ref) const { slab_.prefetch_cold(ref); }
 
@@ -61,6 +64,7 @@ class DiskKeys {
   static std::uint8_t tag_of(std::uint64_t /*mixed*/, const Key& key) { return key.tag; }
   bool is_key_of(EntryRef ref, const Key& key) const { return slab_.at(ref).key() == key; }
   std::uint64_t mixed_of(EntryRef ref) const { return spread(slab_.at(ref).key().mixed); }
+  static double share_below(double position) { return std::exp2(position) - 1; }
   void prefetch(EntryRef ref) const { __builtin_prefetch(&slab_.at(ref)); }
   void prefetch_rest(EntryRef /*ref*/) const {}
 
@@ -91,12 +95,17 @@ class BasicIndex {
   EntryRef find_mixed(const MixedKey& key) const;
   // REQUIRES: the key is absent; it is the key of the slab's entry `ref`.
   void insert(const Key& key, EntryRef ref);
+  // There will be about so many entries: from now on, a segment that they would fill is split while
+  // it has few, which moves a fifth of the entries. 0: it is not known.
+  void expect(std::uint64_t entries) { expected_ = entries; }
   // REQUIRES: the key is present. `to` has the same key.
   void replace(const Key& key, EntryRef to);
   // REQUIRES: the key is present, and its entry still in the slab.
   void erase(const Key& key);
 
   void prefetch(const Key& key) const;
+  // The same, for insert().
+  void prefetch_to_insert(const Key& key) const;
   std::uint64_t memory_bytes() const;
 
  private:
@@ -105,6 +114,9 @@ class BasicIndex {
   // Fill at which a segment is split (85 %), and at which two are joined (25 % in one).
   static constexpr std::uint32_t kSplitAt = 316;
   static constexpr std::uint32_t kJoinAt = 93;
+  // The same for one that is expected to fill. A wrong expectation costs five times the memory at
+  // most (docs/decisions/0609).
+  static constexpr std::uint32_t kSplitEarlyAt = 64;
   // More means that the hash does not tell the keys apart.
   static constexpr std::uint32_t kDepthMax = 30;
 
@@ -139,6 +151,7 @@ class BasicIndex {
   Place locate(const Key& key, std::uint64_t mixed) const;
   static void put(Segment& segment, std::uint64_t mixed, std::uint8_t tag, EntryRef ref);
   void put_all(const Segment& from, Segment& low, Segment* high);
+  bool has_to_split(const Segment& segment, std::uint64_t mixed) const;
   void split(std::uint64_t mixed);
   void join(std::uint64_t mixed);
 
@@ -147,6 +160,7 @@ class BasicIndex {
       directory_;  // 2^depth_; a segment of depth d stands there 2^(depth_-d) times
   std::uint32_t depth_ = 0;
   std::uint32_t segments_ = 0;
+  std::uint64_t expected_ = 0;
 };
 
 using Index = BasicIndex<EntryKeys>;

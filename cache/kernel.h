@@ -233,6 +233,8 @@ class Kernel {
   // Loads records of one disk and segment. Each enters the index if it is the newest of its key and
   // variant and there is space. The caller leaves out records that a tombstone or a rule covers.
   DiskLoaded load(std::span<const DiskRecord> records, MonotonicTime now);
+  // About so many records of the disk will be loaded: the index grows at less cost.
+  void expect(std::uint16_t disk, std::uint64_t records);
   void loaded(std::uint16_t disk, MonotonicTime now);
   // Nothing is placed there any more; reclaim_disk() drops what is there.
   void take_offline(std::uint16_t disk, MonotonicTime now);

@@ -265,7 +265,16 @@ bool Kernel::attach(std::uint16_t disk, std::span<const std::uint64_t> sequences
   return attached;
 }
 
+void Kernel::expect(std::uint16_t disk, std::uint64_t records) {
+  for (const auto& shard : shards_) {
+    OptionalLock lock(shard->mutex);
+    OptionalLock tier_lock(tier_->mutex);
+    shard->disk->expect(tier_->expect(disk, records) / options_.shards);
+  }
+}
+
 void Kernel::loaded(std::uint16_t disk, MonotonicTime now) {
+  expect(disk, 0);
   OptionalLock lock(shards_.front()->mutex);
   OptionalLock tier_lock(tier_->mutex);
   tier_->loaded(disk);
@@ -276,6 +285,7 @@ void Kernel::loaded(std::uint16_t disk, MonotonicTime now) {
 // --- operation -----------------------------------------------------------------------------------
 
 void Kernel::take_offline(std::uint16_t disk, MonotonicTime now) {
+  expect(disk, 0);
   OptionalLock lock(shards_.front()->mutex);
   OptionalLock tier_lock(tier_->mutex);
   tier_->take_offline(disk);

@@ -61,6 +61,10 @@ bool DiskStart::step() {
   }
   if (recovery_.step()) {
     loaded_.fetch_add(1, std::memory_order_relaxed);
+    // Segments are alike.
+    const std::uint64_t expected = recovery_.counts().records * segments() / (loaded() + 1);
+    state_->common->kernel.use(
+        [&](cache::Kernel& kernel) { kernel.expect(state_->number, expected); });
     return true;
   }
   room_ = {};

@@ -73,6 +73,43 @@ TEST_CASE("The index takes about ten bytes an entry and gives memory back", "[ca
   CHECK(fixture.index.find(Fixture::key_of(999)) == refs[999]);
 }
 
+TEST_CASE("An index that knows how many will come grows early, and to the same size", "[cache]") {
+  constexpr std::uint64_t kEntries = 200'000;
+  struct Filled {
+    std::uint64_t quarter_bytes = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t lost = 0;
+  };
+  const auto fill = [](std::uint64_t expected) {
+    DiskSlab slab;
+    DiskIndex index(slab);
+    const auto key = [](std::uint64_t id) {
+      return EntryKeys::mixed_key({id * 0x9e3779b97f4a7c15U, id});
+    };
+    Filled filled;
+    for (std::uint64_t id = 0; id < kEntries; ++id) {
+      // As a start does it: only after the first of them is it known.
+      if (id == kEntries / 50) index.expect(expected);
+      const EntryRef ref = slab.allocate();
+      slab.at(ref).set_key(key(id));
+      index.insert(key(id), ref);
+      if (id == kEntries / 4) filled.quarter_bytes = index.memory_bytes();
+    }
+    filled.bytes = index.memory_bytes();
+    for (std::uint64_t id = 0; id < kEntries; ++id) {
+      filled.lost += index.find(key(id)) == kNoEntry ? 1U : 0U;
+    }
+    return filled;
+  };
+  const Filled usual = fill(0);
+  const Filled known = fill(kEntries);
+  const Filled too_many = fill(100 * kEntries);
+  CHECK(usual.lost + known.lost + too_many.lost == 0);
+  CHECK(known.quarter_bytes > 2 * usual.quarter_bytes);
+  CHECK(static_cast<double>(known.bytes) < 1.1 * static_cast<double>(usual.bytes));
+  CHECK(too_many.bytes < 6 * usual.bytes);
+}
+
 TEST_CASE("The slab reuses the lowest places first", "[cache]") {
   EntrySlab slab;
   std::vector<EntryRef> refs;
