@@ -29,6 +29,45 @@ store::ObjectRef form_of(store::Store& store, const store::Object& object, codin
   return std::move(*made);
 }
 
+TEST_CASE("a form has the trailers of the identity but for digests of its bytes, and no tags",
+          "[transfer][coding]") {
+  struct Row {
+    std::string trailers;
+    std::string kept;
+  };
+  const Row row =
+      GENERATE(values<Row>({{"", ""},
+                            {"X-A: 1\r\n", "X-A: 1\r\n"},
+                            {"Digest: d\r\n", ""},
+                            {"Content-MD5: d\r\nX-A: 1\r\n", "X-A: 1\r\n"},
+                            {"X-A: 1\r\nRepr-Digest: d\r\nX-B: 2\r\n", "X-A: 1\r\nX-B: 2\r\n"}}));
+  CAPTURE(row.trailers);
+  CHECK(without_body_digests(row.trailers) == row.kept);
+  const std::string stored =
+      "HTTP/1.1 200 OK\r\nContent-Type: text/css\r\nContent-Length: 9000\r\n";
+  const std::string tags = "one\ntwo\n";
+  const std::string large = write_large_body({.number = 5, .length = 9000});
+  ObjectMeta meta;
+  meta.http.head_bytes = static_cast<std::uint32_t>(stored.size());
+  meta.tag_bytes = static_cast<std::uint32_t>(tags.size());
+  meta.large_bytes = kLargeBodyBytes;
+  meta.variant = 12;
+  const std::string head = stored + row.trailers + large + tags;
+  const CodedForm form =
+      coded_form(HeadParts{.meta = meta, .head = head}, coding::Coding::kGzip, 700);
+  const HeadParts parts{.meta = form.meta, .head = form.head};
+  CHECK(form.meta.tag_bytes == 0);
+  CHECK(form.meta.large_bytes == 0);
+  CHECK(form.meta.variant == 12);
+  CHECK(form.meta.plain == (row.kept.empty() ? 1 : 0));
+  CHECK(parts.trailers() == row.kept);
+  CHECK(parts.tags().empty());
+  CHECK_FALSE(parts.large_body());
+  CHECK(parts.content_type() == "text/css");
+  CHECK(form.head.find("Content-Length: 700\r\n") != std::string::npos);
+  CHECK(form.head.find("Content-Length: 9000") == std::string::npos);
+}
+
 TEST_CASE("an object with another head keeps the forms that there are, under heads made of it",
           "[transfer][coding]") {
   auto store = store::make_memory_store({.limit_bytes = 8 << 20});

@@ -80,6 +80,56 @@ TEST_CASE("parts of one second are of one age", "[transfer]") {
   CHECK(has_newer(*answers, kOne, {.date = 99, .requested = at(1), .is_part = true}));
 }
 
+TEST_CASE("whether a noted answer is newer follows from dates, requests, tags and freshness",
+          "[transfer]") {
+  const auto answers = std::make_unique<LatestResponses>();
+  std::uint64_t key = 1;
+  int newer_ones = 0;
+  for (const http::UnixSeconds noted_date : {http::kNoDate, http::UnixSeconds{100}}) {
+    for (const http::UnixSeconds date :
+         {http::kNoDate, http::UnixSeconds{99}, http::UnixSeconds{100}, http::UnixSeconds{101}}) {
+      for (const int requested : {4, 5, 6, 7, 8}) {
+        for (const std::uint64_t noted_etag : {0U, 7U}) {
+          for (const std::uint64_t etag : {0U, 7U, 8U}) {
+            for (const bool is_part : {false, true}) {
+              for (const int now : {29, 30}) {
+                // Requested at 5, it came at 7.
+                const LatestResponses::Variant variant{.key = {.lo = ++key, .hi = 8}, .number = 0};
+                answers->note(variant,
+                              {.date = noted_date,
+                               .requested = at(5),
+                               .etag = noted_etag,
+                               .fresh_until = at(30),
+                               .invalidations = key},
+                              at(7));
+                bool is_newer = !is_part && requested < 5;
+                if (noted_date != http::kNoDate && date != http::kNoDate && date != noted_date) {
+                  is_newer = date < noted_date;
+                }
+                if (noted_etag != 0 && etag == noted_etag) is_newer = false;
+                const bool came_meanwhile = requested < 7;
+                if (!came_meanwhile && now >= 30) is_newer = false;
+                const auto newer = answers->newer_than(
+                    variant,
+                    {.date = date, .requested = at(requested), .etag = etag, .is_part = is_part},
+                    at(now));
+                CAPTURE(noted_date, date, requested, noted_etag, etag, is_part, now);
+                REQUIRE(newer.has_value() == is_newer);
+                if (!newer) continue;
+                ++newer_ones;
+                CHECK(newer->came_meanwhile == came_meanwhile);
+                CHECK(newer->invalidations == key);
+                CHECK(newer->noted == at(7));
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  CHECK(newer_ones > 100);
+}
+
 TEST_CASE("of variants that share a slot the last one is known", "[transfer]") {
   const auto answers = std::make_unique<LatestResponses>();
   answers->note(kOne, {.date = 100, .requested = at(5)}, at(6));

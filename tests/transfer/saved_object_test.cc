@@ -1,5 +1,6 @@
 #include "proxy/transfer/saved_object.h"
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <string>
@@ -214,6 +215,53 @@ TEST_CASE("an object comes back from its record, whatever its size", "[transfer]
     CHECK(fields.keep_until == wall + 300);
     CHECK(fields.stored_at == wall);
   }
+}
+
+TEST_CASE("the record of a part has its bytes, in however many pieces they lie",
+          "[transfer][disk]") {
+  // Of a chunk that was ended early the rest stays empty: each of these is a piece.
+  const std::size_t piece = GENERATE(as<std::size_t>(), 5000, 60'000, 1'500'000);
+  const std::size_t begin = GENERATE(as<std::size_t>(), 0, 1, 123'456);
+  constexpr std::uint64_t kBytes = 1'000'000;
+  constexpr filter::Hash128 kKey{5, 6};
+  CAPTURE(piece, begin);
+  const auto store = make_store();
+  std::string whole;
+  for (std::size_t i = 0; i < 1'500'000; ++i) whole += static_cast<char>('a' + i * 7 % 26);
+  auto body = store->make_body({});
+  REQUIRE(body.has_value());
+  for (std::size_t at = 0; at < whole.size(); at += piece) {
+    const auto some =
+        std::as_bytes(std::span(whole).subspan(at, std::min(piece, whole.size() - at)));
+    REQUIRE((*body)->append(some) == some.size());
+    (*body)->end_chunk();
+  }
+  auto cursor = (*body)->open(begin);
+  REQUIRE(cursor.has_value());
+  const auto source = make_part_source(
+      {.cursor = cursor->copy(), .bytes = kBytes, .body = 77, .number = 3}, kKey, kWritten);
+  // The source holds what it needs.
+  cursor.reset();
+  (*body)->stop_retaining();
+  const disk::Record record = source->record();
+  std::string text;
+  for (const iovec& part : record.body) {
+    text.append(static_cast<const char*>(part.iov_base), part.iov_len);
+  }
+  CHECK((text == whole.substr(begin, kBytes)));
+  CHECK(record.fields.kind == disk::RecordKind::kPart);
+  CHECK(record.fields.key == kKey);
+  CHECK(record.fields.body == 77);
+  CHECK(record.fields.part == 3);
+  CHECK(record.fields.body_bytes == kBytes);
+  CHECK(record.fields.fresh_until == UINT32_MAX);
+  CHECK(record.fields.keep_until == UINT32_MAX);
+  const auto wall = std::chrono::floor<seconds>(kWritten.wall.time_since_epoch()).count();
+  CHECK(record.fields.stored_at == wall);
+  CHECK(record.text.key.empty());
+  CHECK_FALSE(source->is_urgent());
+  CHECK(record_bytes_of_part(kBytes) == disk::record_bytes(disk::shape_of(record)));
+  (*body)->abort();
 }
 
 TEST_CASE("moments beyond what a record holds are its ends", "[transfer][disk]") {

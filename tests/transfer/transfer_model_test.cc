@@ -201,6 +201,59 @@ TEST_CASE("readers that come and go in any order are those that a plain list has
   });
 }
 
+TEST_CASE("a reader that has left joins again as if it were new", "[transfer]") {
+  using std::chrono::milliseconds;
+  Fixture f(1);
+  TransferHome& home = *f.homes[0];
+  f.on(home, [&] {
+    const auto transfer = std::make_shared<Transfer>(home, filter::Hash128{}, key_of("key"));
+    const store::BodyRef body = f.make_body();
+    transfer->publish_response(some_response(""), body, Joinable::kToRead);
+    Called other(home, *transfer);
+    Called reader(home, *transfer);
+    REQUIRE(join(*transfer, other) == JoinOutcome::kBehindHead);
+    transfer->mark_opened(other);
+    transfer->advance(other, 1000);
+    MonotonicTime now{std::chrono::hours(1)};
+    const auto blame = [&](milliseconds elapsed) {
+      now += elapsed;
+      return transfer->blame_slowest({.written = 1000, .elapsed = elapsed, .now = now});
+    };
+    for (const bool was_cut : {false, true, false}) {
+      CAPTURE(was_cut);
+      REQUIRE(join(*transfer, reader) == JoinOutcome::kBehindHead);
+      CHECK_FALSE(transfer->all_opened());
+      CHECK_FALSE(reader.is_cut());
+      CHECK_FALSE(reader.is_busy());
+      CHECK(reader.take_question() == TransferReader::Question::kNone);
+      CHECK(transfer->slowest_position(1000) == 0);
+      transfer->mark_opened(reader);
+      // What it was to blame for before does not count.
+      CHECK_FALSE(blame(milliseconds(1900)));
+      CHECK(transfer->slowest_position(1000) == 0);
+      if (was_cut) {
+        CHECK(blame(milliseconds(1900)));
+        CHECK(reader.is_cut());
+      }
+      CHECK(transfer->probe_blocking_readers(1000, Transfer::ReaderProbe::kVerdict) ==
+            Transfer::Others::kWait);
+      transfer->advance(reader, 500);
+      reader.set_over_share(true);
+      reader.set_busy(true);
+      transfer->leave(reader);
+      // It is not called for what it was asked before.
+      (void)other.take_question();
+    }
+    REQUIRE(join(*transfer, reader) == JoinOutcome::kBehindHead);
+    transfer->leave(other);
+    CHECK_FALSE(transfer->is_over_share());
+    CHECK_FALSE(transfer->is_read_by_several());
+    transfer->leave(reader);
+    transfer->leave(reader);  // once is enough
+    CHECK_FALSE(transfer->has_readers());
+  });
+}
+
 TEST_CASE("who has asked alone hears of interim responses and of its content; all hear of the rest",
           "[transfer]") {
   Fixture f(1);
