@@ -111,13 +111,12 @@ std::size_t ResponseBody::append(std::string_view content) {
 }
 
 std::size_t ResponseBody::append_here(std::string_view content) {
-  if (!direct_.empty() && content.data() == reinterpret_cast<const char*>(direct_.data())) {
-    ENCORE_CHECK(content.size() <= direct_.size(), "a read fits where it was to go");
-    direct_ = {};
+  const std::span direct = std::exchange(direct_, {});
+  if (!direct.empty() && content.data() == reinterpret_cast<const char*>(direct.data())) {
+    ENCORE_CHECK(content.size() <= direct.size(), "a read fits where it was to go");
     body_->append(content.size());
     return content.size();
   }
-  direct_ = {};
   const auto bytes = std::as_bytes(std::span(content));
   std::size_t done = body_->append(bytes);
   while (done != bytes.size() && find_memory()) done += body_->append(bytes.subspan(done));
