@@ -3,7 +3,9 @@
 
 #include <array>
 #include <optional>
+#include <random>
 #include <string>
+#include <utility>
 
 #include "proxy/h2/field_encoder.h"
 #include "proxy/origin/request_writer.h"
@@ -74,6 +76,7 @@ struct Line final : OriginHttp2Carrier, h2::ClientHandler, OriginHttp2Handler {
   std::size_t on_stream_bytes(std::string_view bytes) override {
     const std::size_t used = std::min(bytes.size(), appetite);
     got += bytes.substr(0, used);
+    calls_in_pauses += stream.is_reading_paused() ? 1 : 0;
     return used;
   }
   void on_stream_end(std::string_view lines) override {
@@ -116,6 +119,7 @@ struct Line final : OriginHttp2Carrier, h2::ClientHandler, OriginHttp2Handler {
   std::string got;
   std::string trailers;
   int ends = 0;
+  int calls_in_pauses = 0;
   int writable = 0;
   int deliveries = 0;
   int released = 0;
@@ -178,6 +182,60 @@ TEST_CASE("what is not used is kept, and comes again behind resume_reading()", "
   line.stream.deliver();
   CHECK(line.got == "abcdef");
   CHECK(line.ends == 1);
+}
+
+TEST_CASE("however a stream is paused and its bytes are used, all comes once, and then its end",
+          "[origin][http2]") {
+  std::mt19937 random(11);
+  for (int round = 0; round < 60; ++round) {
+    CAPTURE(round);
+    Line line;
+    line.get();
+    line.give(head("200", "", false));
+    line.got.clear();
+    const bool fails = round % 3 == 0;
+    std::string all;
+    bool has_ended = false;
+    const auto end = [&] {
+      line.give(fails ? reset(h2::ErrorCode::kInternalError) : content("", true));
+      has_ended = true;
+    };
+    for (int step = 0; step < 300; ++step) {
+      const std::size_t before = all.size();
+      switch (random() % 7) {
+        case 0:
+        case 1:
+          if (has_ended || all.size() > 50'000) break;
+          all += std::string(random() % 400 + 1, static_cast<char>('a' + step % 26));
+          line.give(content(std::string_view(all).substr(before)));
+          break;
+        case 2:
+          line.stream.pause_reading();
+          break;
+        case 3:
+          line.stream.resume_reading();
+          break;
+        case 4:
+          line.appetite = random() % 3 == 0 ? 0 : random() % 100;
+          break;
+        case 5:
+          if (std::exchange(line.deliveries, 0) != 0) line.stream.deliver();
+          break;
+        default:
+          if (step > 200 && !has_ended) end();
+      }
+      REQUIRE(all.starts_with(line.got));
+      if (line.ends != 0 || line.failed) REQUIRE(line.got == all);
+    }
+    if (!has_ended) end();
+    line.appetite = SIZE_MAX;
+    line.stream.resume_reading();
+    line.stream.deliver();
+    CHECK(line.got == all);
+    CHECK(line.ends == (fails ? 0 : 1));
+    CHECK(line.failed.has_value() == fails);
+    CHECK(line.calls_in_pauses == 0);
+  }
 }
 
 TEST_CASE("a failure waits behind the content that came before it", "[origin][http2]") {
