@@ -178,6 +178,61 @@ TEST_CASE("a range whose whole is too large goes as it is, unless others wait fo
   CHECK(first.head.starts_with("HTTP/1.1 206"));
 }
 
+TEST_CASE("a whole that the cache refuses for its size is not fetched for a range",
+          "[origin][fetch]") {
+  constexpr std::size_t kLargest = 1000;
+  const std::size_t size = GENERATE_COPY(as<std::size_t>(), kLargest, kLargest + 1);
+  const std::string range = GENERATE(as<std::string>(), "", "Range: bytes=0-1\r\n");
+  CAPTURE(size, range);
+  Origin origin;
+  World world({origin.url()}, {}, [](cache::KernelOptions& options) {
+    options.admission.policy = cache::AdmissionPolicy::kSizeThreshold;
+    options.admission.size_threshold_bytes = kLargest;
+  });
+  world.wastes_bytes = true;
+  FetchReader reader(world, world.request("GET /a HTTP/1.1\r\nHost: h\r\n" + range + "\r\n"),
+                     table_plan());
+  world.run_until_asked(origin);
+  const bool asks_as_told = size > kLargest && !range.empty();
+  origin.say(shared_response("max-age=60", size) + std::string(size, 'x'));
+  world.run_until(origin, [&] {
+    return reader.is_done() || origin.asked.find("\r\n\r\n") != std::string::npos;
+  });
+  CHECK(reader.is_done() == !asks_as_told);
+  if (asks_as_told) {
+    CHECK(origin.asked.find(range) != std::string::npos);
+  } else {
+    CHECK(reader.body.size() == size);
+  }
+}
+
+TEST_CASE("what later requests may wait for follows from what became of those that did",
+          "[origin][fetch]") {
+  const std::string control = GENERATE(as<std::string>(), "max-age=60", "no-cache", "no-store");
+  const bool is_admitted = GENERATE(true, false);
+  const bool joins = GENERATE(true, false);
+  CAPTURE(control, is_admitted, joins);
+  Origin origin;
+  World world({origin.url()}, {}, [&](cache::KernelOptions& options) {
+    options.admission.policy =
+        is_admitted ? cache::AdmissionPolicy::kAlways : cache::AdmissionPolicy::kNever;
+  });
+  const auto request = world.request(kGetShared);
+  FetchReader first(world, request, table_plan());
+  world.run_until_asked(origin);
+  std::optional<FetchReader> second;
+  if (joins) second.emplace(FetchReader::Join{}, world, request);
+  origin.say(shared_response(control, 4) + "0123");
+  world.run_until(origin, [&] { return first.is_done() && world.fetches.empty(); });
+  CHECK(static_cast<bool>(world.stored(*request)) == (is_admitted && control != "no-store"));
+  Unshared expected = Unshared::kNo;
+  if (control == "no-store") expected = Unshared::kUncacheable;
+  if (control == "no-cache") {
+    expected = joins && !is_admitted ? Unshared::kAnswer : Unshared::kValidated;
+  }
+  CHECK(world.inflight.unshared(request->hash, 0, world.loop->now()) == expected);
+}
+
 TEST_CASE("a HEAD's response is compared with what is stored, and a POST's ends it",
           "[origin][fetch]") {
   struct Row {

@@ -2,6 +2,7 @@
 #include "proxy/origin/fetch.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -364,6 +365,66 @@ TEST_CASE("a fetch that nobody reads ends, and one that is stored is finished", 
     world.run_until(origin, [&] { return world.fetches.empty(); });
     CHECK(world.stored(asker.request()));
   }
+}
+
+TEST_CASE("a body that nobody reads is finished for the cache, if it is not too much",
+          "[origin][fetch]") {
+  constexpr std::size_t kMuch = 10'000;
+  const bool background = GENERATE(true, false);
+  // A request that nobody waits for ends.
+  const bool is_early = GENERATE(true, false);
+  const bool leaves_before_head = background && is_early;
+  const bool storable = GENERATE(true, false);
+  const bool chunked = GENERATE(true, false);
+  const std::size_t size = GENERATE(as<std::size_t>(), 8'000, 30'000);
+  CAPTURE(background, leaves_before_head, storable, chunked, size);
+  Origin origin;
+  World world({origin.url()},
+              [](config::Config& config) { config.cache.background_finish_bytes = kMuch; });
+  world.wastes_bytes = true;
+  FetchPlan plan = whole();
+  plan.background = background;
+  FetchReader asker(world, world.request(kGet), std::move(plan));
+  world.run_until_asked(origin);
+  if (leaves_before_head) {
+    asker.leave();
+    world.run_turn();
+    REQUIRE(world.fetches.size() == 1);
+  }
+  const auto say = [&](std::size_t bytes) {
+    char length[16] = "";
+    if (chunked) (void)std::snprintf(length, sizeof length, "%zx\r\n", bytes);
+    origin.say(length + std::string(bytes, 'x') + (chunked ? "\r\n" : ""));
+  };
+  const auto run = [&] {
+    for (int turn = 0; turn < 10; ++turn) world.run_turn();
+  };
+  origin.say(std::string("HTTP/1.1 200 OK\r\nCache-Control: ") +
+             (storable ? "max-age=60" : "no-store") + "\r\n" +
+             (chunked ? "Transfer-Encoding: chunked\r\n\r\n"
+                      : "Content-Length: " + std::to_string(size) + "\r\n\r\n"));
+  say(4'000);
+  if (!leaves_before_head) {
+    world.run_until(origin, [&] { return asker.body.size() == 4'000; });
+    asker.leave();
+  }
+  run();
+  bool goes_on = storable && (background || chunked || size - 4'000 <= kMuch);
+  CHECK(world.fetches.empty() == !goes_on);
+  if (goes_on) {
+    // Of chunks nobody knows how many come: as soon as they are too much it ends.
+    say(size == 8'000 ? 2'000 : 8'000);
+    run();
+    goes_on = background || !chunked || size == 8'000;
+    CHECK(world.fetches.empty() == !goes_on);
+  }
+  if (goes_on) {
+    say(size == 8'000 ? 2'000 : 18'000);
+    if (chunked) origin.say("0\r\n\r\n");
+    world.run_until(origin, [&] { return world.fetches.empty(); });
+  }
+  CHECK(static_cast<bool>(world.stored(asker.request())) == goes_on);
+  CHECK(world.stats.store_aborts.get() == (storable && !goes_on ? 1 : 0));
 }
 
 TEST_CASE("what nobody reads ends where it turns out too large to be stored", "[origin][fetch]") {

@@ -350,6 +350,36 @@ TEST_CASE("each failure counts as what it is, and one of a kept connection not a
   CHECK(world.stats.origin_retries.get() == 0);
 }
 
+TEST_CASE("a server whose kept connection was closed was not tried, and may be asked again",
+          "[origin][link]") {
+  const bool is_kept = GENERATE(true, false);
+  Origin first;
+  Origin second;
+  World world({first.url(), second.url()},
+              [](config::Config& config) { config.upstream.retries = 3; });
+  const ServerGroup& group = world.runtime->router.match("", "/")->group();
+  std::optional<Linked> link;
+  for (int round = 0; round < 2; ++round) {
+    link.emplace(world);
+    if (link->link.server() == &group.servers()[0]) break;
+  }
+  REQUIRE(link->link.server() == &group.servers()[0]);
+  link->open(world, first);
+  if (is_kept) {
+    link->link.release(OriginLink::Fate::kKeep);
+    link->open(world, first);
+  }
+  const OriginLink::Attempt closed{
+      .failure = Failure::kClosed, .why = "closes", .repeatable = true};
+  const int opened = link->heard.opened;
+  REQUIRE(link->link.try_again(closed));
+  CHECK(link->link.server() == &group.servers()[1]);
+  world.run_until(second, [&] { return link->heard.opened == opened + 1; });
+  REQUIRE(link->link.try_again(closed));
+  CHECK(link->link.server() == &group.servers()[is_kept ? 0 : 1]);
+  world.run_until(is_kept ? first : second, [&] { return link->link.is_open(); });
+}
+
 TEST_CASE("the kind of a failure that is known counts in place of the attempt's",
           "[origin][link]") {
   Origin origin;

@@ -329,7 +329,8 @@ TEST_CASE("the rest of a beginning brings what is for the one who asked, and its
   for (std::size_t i = 0; i < size; ++i) whole += static_cast<char>('a' + i * 7 % 26);
   Origin origin;
   World world({origin.url()});
-  bring(world, origin, whole, 0, size / 2, cookie, "Cache-Control: max-age=60\r\n");
+  bring(world, origin, whole, 0, size / 2, cookie,
+        "Cache-Control: max-age=60\r\nSurrogate-Key: old\r\n");
   const auto request = world.request(kAskWhole);
   FetchPlan plan;
   plan.whole = true;
@@ -338,7 +339,8 @@ TEST_CASE("the rest of a beginning brings what is for the one who asked, and its
   FetchReader reader(world, request, std::move(plan));
   world.run_until_asked(origin);
   origin.say(part_of(whole, size / 2, size,
-                     "Cache-Control: max-age=60\r\nSet-Cookie: b=2\r\nX-A: 1\r\n" + age));
+                     "Cache-Control: max-age=60\r\nSet-Cookie: b=2\r\nX-A: 1\r\n" + age +
+                         (age.empty() ? "" : "Surrogate-Key: new\r\n")));
   world.run_until(origin, [&] { return reader.is_done(); });
   CHECK((reader.body == whole));
   CHECK(reader.whole);
@@ -355,6 +357,8 @@ TEST_CASE("the rest of a beginning brings what is for the one who asked, and its
   CHECK(meta_of(*stored).http.is(http::StoredMeta::kWithCookie) == !cookie.empty());
   const Nanoseconds old = world.loop->now() - meta_of(*stored).http.age_zero;
   CHECK((old >= std::chrono::seconds(30)) == !age.empty());
+  // Without tags of its own the rest leaves those of the beginning.
+  CHECK(tags_of(*stored) == (age.empty() ? "old\n" : "new\n"));
   CHECK(world.pool.size() == 1);
 }
 

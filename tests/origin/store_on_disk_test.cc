@@ -80,6 +80,12 @@ struct WithDisk {
     world->run_until(origin, [&] {
       said += origin.offer(std::string_view(text).substr(said));
       if (disks != nullptr) disks->tick();
+      // A body that goes to disk alone takes no room of the memory while it comes.
+      const std::uint64_t come = world->stats.bytes_from_origins.get();
+      const bool is_alone =
+          disks != nullptr && bytes > kInMemory && (!chunked || come > kInMemory + 200'000);
+      if (is_alone) CHECK(world->kernel->statistics().reserved_bytes == 0);
+      held_max = std::max(held_max, world->store->stats().in_flight_bytes);
       return reader->is_done() && world->fetches.empty();
     });
     if (disks != nullptr) disks->tick();
@@ -98,6 +104,7 @@ struct WithDisk {
   std::optional<World> world;
   std::shared_ptr<const RequestContext> request;
   std::optional<FetchReader> reader;
+  std::uint64_t held_max = 0;  // of its body in memory
 };
 
 TEST_CASE("a response goes where its size has a place: memory, a record, or parts on disk alone",
@@ -140,6 +147,15 @@ TEST_CASE("a response goes where its size has a place: memory, a record, or part
     CHECK(view.place.bytes < 10'000);  // the head alone
     CHECK(view.fresh_until > world.loop->now());
   }
+}
+
+TEST_CASE("of a body that goes to disk alone no more is in memory than the parts that are due",
+          "[origin][store][disk]") {
+  const bool chunked = GENERATE(true, false);
+  WithDisk with(true);
+  with.fetch(12'000'000, chunked);
+  CHECK(with.world->stats.stored.get() == 1);
+  CHECK(with.held_max < 5'000'000);
 }
 
 TEST_CASE("a response that is larger than any object is nowhere, and its parts are left",

@@ -1,10 +1,12 @@
 // The way of a response into the cache: what it takes, and that it comes back.
 #include "proxy/origin/store_writer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
 
+#include "cache/charge.h"
 #include "proxy/http/stored_meta.h"
 #include "tests/catch.h"
 #include "tests/origin/ballast.h"
@@ -130,6 +132,57 @@ TEST_CASE("room for a body of unknown length is taken in steps, and the rest com
   const store::ObjectRef stored = storing.world.stored(*storing.request);
   REQUIRE(stored);
   CHECK(storing.kernel().used_bytes == stored->charge() + storing.world.kernel->charge_of_entry());
+}
+
+TEST_CASE("room is taken for what a body needs, or for a step more where that is not known",
+          "[origin][store]") {
+  constexpr std::uint64_t kStep = 256 * 1024;
+  const bool is_known = GENERATE(true, false);
+  Storing storing(is_known ? "Content-Length: 1000000\r\n" : "Transfer-Encoding: chunked\r\n");
+  const auto needed = [&](std::uint64_t bytes) {
+    return cache::charge_for({.key = storing.request->key.size(),
+                              .meta = sizeof(ObjectMeta),
+                              .head = storing.text.size() + cache::kHeadGrowthBytes,
+                              .body = bytes}) +
+           storing.world.kernel->charge_of_entry();
+  };
+  std::uint64_t expected = needed(0);
+  REQUIRE(storing.writer.begin(*storing.body, 0));
+  CHECK(storing.kernel().reserved_bytes == expected);
+  for (const std::uint64_t bytes :
+       {std::uint64_t{1}, std::uint64_t{1000}, std::uint64_t{100'000}, kStep - 1, kStep, kStep + 1,
+        kStep + 2, 2 * kStep, 2 * kStep + 1, 3 * kStep, std::uint64_t{1'000'000}}) {
+    CAPTURE(is_known, bytes);
+    REQUIRE(storing.writer.grow(*storing.body, bytes));
+    if (needed(bytes) > expected) {
+      const std::uint64_t more = needed(bytes) - expected;
+      expected += is_known || bytes <= kStep ? more : std::max(more, kStep);
+    }
+    CHECK(storing.kernel().reserved_bytes == expected);
+  }
+  CHECK(storing.writer.stop(storing.body.get()));
+  storing.body->abort();
+}
+
+TEST_CASE("what the cache refuses in the last moment is told from what was overtaken",
+          "[origin][store]") {
+  Storing storing("Content-Length: 5\r\n");
+  REQUIRE(storing.writer.begin(*storing.body, 0));
+  storing.append(300'000);
+  storing.body->complete();
+  const cache::Key key{storing.request->hash, storing.request->key};
+  std::uint64_t others = 0;
+  while (storing.world.kernel->reserve(key, 200'000, storing.world.loop->now()) ==
+         cache::ReserveOutcome::kReserved) {
+    others += 200'000;
+  }
+  CHECK((storing.writer.commit(storing.body, {}) == Result::kRefused));
+  CHECK_FALSE(storing.world.stored(*storing.request));
+  CHECK(storing.kernel().used_bytes == others);
+  CHECK(storing.world.stats.store_aborts.get() == 1);
+  CHECK(storing.world.stats.overtaken.get() == 0);
+  CHECK(storing.world.stats.stored.get() == 0);
+  storing.world.kernel->abort(key, others, storing.world.loop->now());
 }
 
 TEST_CASE("what the cache has no room for is not stored", "[origin][store]") {
