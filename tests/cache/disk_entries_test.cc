@@ -10,15 +10,16 @@
 namespace encore::cache::test {
 namespace {
 
-KernelOptions four_segments() {
-  KernelOptions options = plain_options(1U << 20U);
+KernelOptions four_segments(std::uint64_t capacity) {
+  KernelOptions options = plain_options(capacity);
   options.disks = {{.segments = 4, .segment_bytes = 1U << 20U}};
   return options;
 }
 
 class Disk {
  public:
-  explicit Disk(bool probation = false) {
+  explicit Disk(bool probation = false, std::uint64_t capacity = 1U << 20U)
+      : options(four_segments(capacity)) {
     entries.configure(disk_policy_for(probation), options.variants_max);
   }
 
@@ -66,7 +67,7 @@ class Disk {
     return budget.used();
   }
 
-  KernelOptions options = four_segments();
+  KernelOptions options;
   Budget budget{options};
   DiskTier tier{options};
   Table memory{EvictionPolicy::kLru};
@@ -122,6 +123,52 @@ TEST_CASE("A key has so many variants on disk as it may, and they are told from 
   CHECK(disk.entries.count_alone(key(1)) == most - 1);
   CHECK(disk.entries.has(key(1), most - 1));
   CHECK_FALSE(disk.entries.has(key(1), most));
+}
+
+TEST_CASE("Where the index has no room a record takes the place of its older one, and no other",
+          "[cache][disk]") {
+  constexpr std::uint64_t kMost = 20;
+  // Half of the memory is the index's, or others have nearly all of it.
+  const bool others_have_it = GENERATE(false, true);
+  Disk disk(false, others_have_it ? 1U << 20U : 2 * kMost * kDiskEntryBytes + 1);
+  if (others_have_it) {
+    const OptionalLock budget_lock(disk.budget.mutex);
+    disk.budget.grow((1U << 20U) - kMost * kDiskEntryBytes - kDiskEntryBytes + 1);
+  }
+  for (std::uint64_t id = 0; id < kMost; ++id) {
+    CAPTURE(id);
+    REQUIRE(disk.commit(id, disk.stored(1)).outcome == DiskOutcome::kPlaced);
+  }
+  const auto entries_now = [&] {
+    const OptionalLock tier_lock(disk.tier.mutex);
+    return disk.tier.index_bytes() / kDiskEntryBytes;
+  };
+  CHECK(disk.commit(kMost, disk.stored(1)).outcome == DiskOutcome::kIndexFull);
+  CHECK(disk.commit(0, disk.stored(2)).outcome == DiskOutcome::kIndexFull);
+  CHECK(disk.commit(0, disk.stored(1)).outcome == DiskOutcome::kPlaced);
+  CHECK(entries_now() == kMost);
+  const auto place_part = [&](std::uint64_t id) {
+    const OptionalLock budget_lock(disk.budget.mutex);
+    const OptionalLock tier_lock(disk.tier.mutex);
+    return disk.entries.place_part(key(id), {.bytes = 4096}, at(0), disk.budget, disk.tier).outcome;
+  };
+  CHECK(place_part(100) == DiskOutcome::kIndexFull);
+  // What goes leaves room for one.
+  CHECK(disk.commit(0, disk.stored(1, 0)).outcome == DiskOutcome::kNotWanted);
+  CHECK(entries_now() == kMost - 1);
+  CHECK(place_part(100) == DiskOutcome::kPlaced);
+  CHECK(place_part(100) == DiskOutcome::kPlaced);
+  CHECK(place_part(101) == DiskOutcome::kIndexFull);
+  CHECK(entries_now() == kMost);
+  const OptionalLock tier_lock(disk.tier.mutex);
+  const auto& counters = disk.tier.counters;
+  const auto of = [](DiskOutcome outcome) { return static_cast<std::size_t>(outcome); };
+  CHECK(counters.outcomes[of(DiskOutcome::kPlaced)] == kMost + 1);
+  CHECK(counters.outcomes[of(DiskOutcome::kIndexFull)] == 2);
+  CHECK(counters.outcomes[of(DiskOutcome::kNotWanted)] == 1);
+  CHECK(counters.part_outcomes[of(DiskOutcome::kPlaced)] == 2);
+  CHECK(counters.part_outcomes[of(DiskOutcome::kIndexFull)] == 2);
+  CHECK(counters.replaced == 2);
 }
 
 TEST_CASE("Behind a copy in memory that is freshened the record is to be validated",

@@ -1,10 +1,12 @@
 #include "cache/hash_ring.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "filter/hash.h"
 #include "tests/catch.h"
 
 namespace encore::cache {
@@ -100,6 +102,65 @@ TEST_CASE("no server ever has more under way than its bound", "[cache][ring]") {
       }
       const double exact = std::ceil(1.25 * sum * weights[picked] / total - 1e-9);
       REQUIRE(ring.candidates[picked].active <= exact);
+    }
+  }
+}
+
+TEST_CASE("a key goes to the nearest point ahead whose server may have it", "[cache][ring]") {
+  std::mt19937_64 random(4);
+  for (const auto& weights :
+       std::vector<std::vector<std::uint32_t>>{{1}, {1, 1, 2}, {3, 1, 1, 2}}) {
+    WeightedRing ring(weights);
+    struct Placed {
+      std::uint64_t at = 0;
+      std::size_t server = 0;
+    };
+    std::vector<Placed> points;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      for (std::size_t point = 0; point < weights[i] * 160; ++point) {
+        const std::string name = ring.names[i] + "#" + std::to_string(point);
+        points.push_back({filter::hash_key(filter::HashFamily::kXxh3, filter::Seed{}, name).lo, i});
+      }
+    }
+    for (int step = 0; step < 1500; ++step) {
+      // Some of the servers, in any order.
+      std::vector<ServerCandidate> some;
+      for (const ServerCandidate& each : ring.candidates) {
+        if (random() % 4 != 0) some.push_back(each);
+      }
+      if (some.empty()) some.push_back(ring.candidates[0]);
+      std::ranges::shuffle(some, random);
+      std::uint64_t active = 1;
+      std::uint64_t weight = 0;
+      for (ServerCandidate& each : some) {
+        each.active = static_cast<std::uint32_t>(random() % 12);
+        active += each.active;
+        weight += each.weight;
+      }
+      const bool is_bounded = random() % 2 == 0;
+      const std::uint32_t percent = step % 3 == 0 ? 100 : 125;
+      // On a point, too.
+      const std::uint64_t hash = step % 5 == 0 ? points[random() % points.size()].at : random();
+      std::size_t expected = some.size();
+      std::uint64_t nearest = 0;
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        const double share = static_cast<double>(percent) / 100 * static_cast<double>(active) *
+                             some[i].weight / static_cast<double>(weight);
+        const double bound = std::ceil(share - 1e-9);
+        REQUIRE(static_cast<double>(load_bound(some[i], some, percent)) == bound);
+        if (is_bounded && some[i].active >= bound) continue;
+        for (const Placed& point : points) {
+          if (point.server != some[i].server) continue;
+          const std::uint64_t ahead = point.at - hash;
+          if (expected != some.size() && ahead >= nearest) continue;
+          expected = i;
+          nearest = ahead;
+        }
+      }
+      REQUIRE(expected != some.size());
+      REQUIRE(ring.ring.pick(hash, some,
+                             is_bounded ? HashRing::Load::kBounded : HashRing::Load::kAny,
+                             percent) == expected);
     }
   }
 }
