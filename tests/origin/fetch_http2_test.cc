@@ -304,6 +304,7 @@ TEST_CASE("content and trailers go both ways, on a connection that is kept",
   FetchReader reader(world, request, whole_plan(true));
   served_by.run_until([&] { return reader.upload_calls != 0; });
   CHECK(world.stats.origin_connects.get() == 1);
+  const std::uint64_t of_heads = world.stats.bytes_to_origins.get();
   reader.producer()->upload("he", false, "");
   served_by.run_until([&] { return reader.producer()->accepts_upload(); });
   reader.producer()->upload("llo", true, "X-Sum: 1\r\n");
@@ -325,6 +326,7 @@ TEST_CASE("content and trailers go both ways, on a connection that is kept",
   CHECK(reader.body == "fine");
   CHECK(reader.whole);
   CHECK(reader.response->trailers == "x-t: 2\r\n");
+  CHECK(world.stats.bytes_to_origins.get() == of_heads + 5);
   served_by.run_turns();
   CHECK(world.pool.size() == 1);
   CHECK(world.failures() == 0);

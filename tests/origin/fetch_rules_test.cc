@@ -4,6 +4,7 @@
 
 #include "proxy/origin/fetch.h"
 #include "tests/catch.h"
+#include "tests/origin/mute_name_server.h"
 #include "tests/origin/world.h"
 
 namespace encore::server {
@@ -111,6 +112,82 @@ TEST_CASE("of what is rechecked successes alone are stored, and no redirection's
   if (stored) {
     CHECK(meta_of(*stored).http.is(http::StoredMeta::kWantsPermission) == rechecks);
   }
+}
+
+TEST_CASE("a redirection to a name waits for its addresses, and its response for the decision",
+          "[origin][fetch]") {
+  enum class How : std::uint8_t { kFollowed, kRefused, kTimeout };
+  const How how = GENERATE(How::kFollowed, How::kRefused, How::kTimeout);
+  // Less and more than one read brings.
+  const std::size_t size = GENERATE(as<std::size_t>(), 5, 300'000);
+  const bool closes = GENERATE(true, false);
+  CAPTURE(static_cast<int>(how), size, closes);
+  const MuteNameServer mute;
+  Origin origin;
+  Origin other;
+  World world({origin.url()}, [&](config::Config& config) {
+    if (how == How::kTimeout) mute.use(config);
+    config.timeouts.dns = std::chrono::seconds(20);
+    if (how == How::kRefused) {
+      config.forward.private_destinations = config::PrivateDestinations::kNever;
+    }
+    config::Rule& rule = config.rule.emplace_back();
+    rule.path = {"/*"};
+    rule.follow_redirects = true;
+    rule.follow_hosts = {"localhost", "name.test"};
+  });
+  world.wastes_bytes = how != How::kRefused;  // the body of what is not passed on
+  const std::string name = how == How::kTimeout ? "name.test" : "localhost";
+  // The server of an origin may be private, what it leads to may not.
+  const auto request =
+      how == How::kRefused
+          ? world.request("GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
+          : world.forward_request("GET " + origin.url() + "/a HTTP/1.1\r\nHost: h\r\n\r\n");
+  FetchPlan plan;
+  plan.whole = true;
+  FetchReader reader(world, request, std::move(plan));
+  world.run_until_asked(origin);
+  const std::string body(size, 'm');
+  origin.say("HTTP/1.1 302 Away\r\nCache-Control: max-age=60\r\nLocation: http://" + name + ":" +
+             std::to_string(other.port()) + "/b\r\n" + (closes ? "Connection: close\r\n" : "") +
+             "Content-Length: " + std::to_string(size) + "\r\n\r\n");
+  std::size_t said = origin.offer(body);
+  if (how == How::kTimeout) {
+    for (int turn = 0; turn < 10; ++turn) world.run_turn();
+    REQUIRE(world.fetches.size() == 1);
+    const MonotonicTime now = world.loop->now();
+    world.fetches.front()->check_timeouts(now + std::chrono::seconds(18));
+    world.run_turn();
+    CHECK(world.stats.redirects_followed.get() == 0);
+    CHECK(reader.head.empty());
+    // Who connects says what is wrong with the name.
+    world.fetches.front()->check_timeouts(now + std::chrono::seconds(20));
+    world.run_turn();
+    CHECK(world.stats.redirects_followed.get() == 1);
+    CHECK_FALSE(reader.is_done());
+    return;
+  }
+  world.run_until(other, [&] {
+    origin.look();
+    said += origin.offer(std::string_view(body).substr(said));
+    return reader.is_done() || other.asked.ends_with("\r\n\r\n");
+  });
+  CHECK(world.stats.redirects_followed.get() == (how == How::kFollowed ? 1 : 0));
+  if (how == How::kFollowed) {
+    CHECK(other.asked.starts_with("GET /b HTTP/1.1\r\n"));
+    CHECK(reader.head.empty());
+    other.say("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nend");
+    world.run_until(other, [&] { return reader.is_done(); });
+    CHECK(reader.body == "end");
+    return;
+  }
+  CHECK(other.accepted == 0);
+  CHECK(reader.head.starts_with("HTTP/1.1 302 Away\r\n"));
+  CHECK(reader.response->unfollowed == RedirectRefusal::kPrivate);
+  CHECK((reader.body == body));
+  CHECK(reader.whole);
+  CHECK(world.pool.size() == (closes ? 0 : 1));
+  CHECK(world.stored(*request));
 }
 
 TEST_CASE("what a redirection led to is not stored where each client is rechecked",

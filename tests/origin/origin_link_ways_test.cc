@@ -9,6 +9,7 @@
 
 #include "proxy/origin/origin_link.h"
 #include "tests/catch.h"
+#include "tests/origin/mute_name_server.h"
 #include "tests/origin/world.h"
 
 namespace encore::server {
@@ -46,27 +47,6 @@ struct Linked {
   std::shared_ptr<const RequestContext> request;
   Heard heard;
   OriginLink link;
-};
-
-// A name server that never answers.
-class MuteNameServer {
- public:
-  MuteNameServer() : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in name{};
-    name.sin_family = AF_INET;
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0);
-    socklen_t size = sizeof(name);
-    REQUIRE(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&name), &size) == 0);
-    port_ = ntohs(name.sin_port);
-  }
-  void use(config::Config& config) const {
-    config.upstream.nameservers = {"127.0.0.1:" + std::to_string(port_)};
-  }
-
- private:
-  net::Socket socket_;
-  std::uint16_t port_ = 0;
 };
 
 // Leaves an idle connection whose name was confirmed until `named_until`, made at `made`.

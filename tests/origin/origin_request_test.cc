@@ -169,6 +169,53 @@ TEST_CASE("content is framed by what was understood of it", "[origin][request]")
   CHECK_FALSE(has_field(asked(Mode::kReverse, "GET /x HTTP/1.1\nHost: s\n"), "Content-Length"));
 }
 
+TEST_CASE("a length that is known of chunks goes in their place", "[origin][request]") {
+  const auto lines =
+      asked(Mode::kReverse, "POST /x HTTP/1.1\nHost: s\nTransfer-Encoding: chunked\n",
+            {.validation_fields = {}, .length = 12});
+  CHECK(has(lines, "Content-Length: 12"));
+  CHECK_FALSE(has_field(lines, "Transfer-Encoding"));
+  CHECK(has(asked(Mode::kReverse, "POST /x HTTP/1.1\nHost: s\nContent-Length: 7\n",
+                  {.validation_fields = {}, .length = 0}),
+            "Content-Length: 0"));
+}
+
+TEST_CASE("Connection names what is of this hop: trailers, another protocol, or both",
+          "[origin][request]") {
+  for (const bool trailers : {false, true}) {
+    for (const bool upgrade : {false, true}) {
+      CAPTURE(trailers, upgrade);
+      const auto lines =
+          asked(Mode::kReverse, std::string("GET /x HTTP/1.1\nHost: s\nConnection: ") +
+                                    (trailers ? "TE, " : "") + (upgrade ? "upgrade, " : "") +
+                                    "x-a\n" + (trailers ? "TE: trailers\n" : "") +
+                                    (upgrade ? "Upgrade: raw/1\n" : ""));
+      CHECK(has(lines, "TE: trailers") == trailers);
+      CHECK(has(lines, "Upgrade: raw/1") == upgrade);
+      CHECK(has(lines, "Connection: TE") == (trailers && !upgrade));
+      CHECK(has(lines, "Connection: upgrade") == (!trailers && upgrade));
+      CHECK(has(lines, "Connection: TE, upgrade") == (trailers && upgrade));
+      CHECK(has_field(lines, "Connection") == (trailers || upgrade));
+      CHECK(std::ranges::count_if(lines, [](const auto& line) {
+              return line.starts_with("TE:") || line.starts_with("Upgrade:");
+            }) == (trailers ? 1 : 0) + (upgrade ? 1 : 0));
+    }
+  }
+}
+
+TEST_CASE("another proxy is sent the whole target, and the last one makes it a star",
+          "[origin][request]") {
+  const auto first_line = [](std::string_view text, bool to_proxy) {
+    return asked(Mode::kForward, text, {.to_proxy = to_proxy, .validation_fields = {}})[0];
+  };
+  const std::string get = "GET http://A.example:81/x?y HTTP/1.1\nHost: a\n";
+  CHECK(first_line(get, true) == "GET http://a.example:81/x?y HTTP/1.1");
+  CHECK(first_line(get, false) == "GET /x?y HTTP/1.1");
+  const std::string options = "OPTIONS http://a.example HTTP/1.1\nHost: a\n";
+  CHECK(first_line(options, true) == "OPTIONS http://a.example HTTP/1.1");
+  CHECK(first_line(options, false) == "OPTIONS * HTTP/1.1");
+}
+
 TEST_CASE("hops are counted down where that is meant", "[origin][request]") {
   CHECK(has(asked(Mode::kForward, "OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 5\n"),
             "Max-Forwards: 4"));
