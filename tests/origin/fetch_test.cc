@@ -392,7 +392,7 @@ TEST_CASE("a body that nobody reads is finished for the cache, if it is not too 
     REQUIRE(world.fetches.size() == 1);
   }
   const auto say = [&](std::size_t bytes) {
-    char length[16] = "";
+    char length[32] = "";
     if (chunked) (void)std::snprintf(length, sizeof length, "%zx\r\n", bytes);
     origin.say(length + std::string(bytes, 'x') + (chunked ? "\r\n" : ""));
   };

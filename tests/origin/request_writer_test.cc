@@ -2,7 +2,9 @@
 
 #include <sys/socket.h>
 
+#include <cstdio>
 #include <memory>
+#include <random>
 #include <string>
 
 #include "proxy/net/loop.h"
@@ -13,12 +15,16 @@ namespace {
 
 // A connection whose far end the test reads.
 struct Connection {
-  Connection() {
+  // `buffer`: bytes that the kernel takes at least before the far end reads; 0: as it likes.
+  explicit Connection(int buffer = 0) {
     auto made = net::Loop::create();
     REQUIRE(made.has_value());
     loop = std::move(*made);
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    if (buffer != 0) {
+      REQUIRE(::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer) == 0);
+    }
     far = net::Socket(ends[1]);
     stream = std::make_unique<net::Stream>(*loop, net::Socket(ends[0]),
                                            *net::Address::parse_ip("127.0.0.1", 1), nullptr);
@@ -102,6 +108,76 @@ TEST_CASE("what the connection does not take stays, and is sent in order", "[ori
   arrived += connection.arrived();
   CHECK(arrived == "head" + content);
   CHECK(writer.is_complete());
+}
+
+TEST_CASE("however content is gathered, brought and taken, each byte is sent and counted once",
+          "[origin][writer]") {
+  std::mt19937 random(5);
+  for (int round = 0; round < 60; ++round) {
+    const bool is_chunked = round % 2 == 0;
+    const auto framing = is_chunked ? http::BodyKind::kChunked : http::BodyKind::kLength;
+    const bool has_trailers = round % 3 == 0;
+    const std::string trailers = has_trailers ? "T: x\r\n" : "";
+    CAPTURE(round);
+    Connection connection(1);
+    RequestWriter writer(RequestWriter::Body::kExpected);
+    std::string content;
+    std::string framed;
+    bool has_ended = false;
+    const auto piece = [&] {
+      return std::string(random() % 4 == 0 ? 0 : 1 + random() % 9000,
+                         static_cast<char>('a' + content.size() % 23));
+    };
+    const auto add_framed = [&](const std::string& text) {
+      content += text;
+      if (!is_chunked) {
+        framed += text;
+      } else if (!text.empty()) {
+        char size[32];
+        (void)std::snprintf(size, sizeof size, "%zx\r\n", text.size());
+        framed += size + text + "\r\n";
+      }
+      if (has_ended && is_chunked) framed += "0\r\n" + trailers + "\r\n";
+    };
+    // Some of it, or all, comes before there is a connection.
+    std::string gathered;
+    const auto pieces = random() % 4;
+    for (unsigned i = 0; i < pieces && !has_ended; ++i) {
+      has_ended = random() % 4 == 0;
+      const std::string some = piece();
+      writer.gather(some, has_ended, has_ended ? trailers : "");
+      gathered += some;
+      REQUIRE(writer.gathered_bytes() == gathered.size());
+      REQUIRE(writer.has_gathered_all() == has_ended);
+    }
+    if (pieces != 0) add_framed(gathered);
+    const std::string head = "PUT / HTTP/1.1\r\n\r\n";
+    writer.begin() = head;
+    writer.frame(framing);
+    std::string arrived;
+    std::uint64_t counted = 0;
+    for (int step = 0; step < 20'000 && !writer.is_complete(); ++step) {
+      if (writer.accepts_upload() && writer.is_flushed()) {
+        REQUIRE_FALSE(has_ended);
+        CHECK(writer.waits_for_client());
+        has_ended = random() % 5 == 0;
+        const std::string some = piece();
+        writer.upload(some, has_ended, has_ended ? trailers : "", framing);
+        add_framed(some);
+      }
+      REQUIRE(writer.expects_upload() == !has_ended);
+      const net::WriteResult result = writer.flush(*connection.stream);
+      REQUIRE(result.status != net::WriteStatus::kError);
+      counted += result.bytes;
+      CHECK((result.status == net::WriteStatus::kAll) == writer.is_flushed());
+      if (random() % 3 == 0) arrived += connection.arrived();
+    }
+    arrived += connection.arrived();
+    REQUIRE(writer.is_complete());
+    CHECK(has_ended);
+    CHECK((arrived == head + framed));
+    CHECK(counted == arrived.size());
+  }
 }
 
 TEST_CASE("a broken connection takes no more, and the request is not complete",
