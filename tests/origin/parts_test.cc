@@ -319,6 +319,41 @@ TEST_CASE("a joined body of which a part came with a Cookie is given no guessed 
   }
 }
 
+TEST_CASE("the tags of a beginning stay, also if a reload reads them from another field",
+          "[origin][parts]") {
+  const bool completes = GENERATE(true, false);
+  const bool has_new = GENERATE(true, false);
+  CAPTURE(completes, has_new);
+  const std::string whole = "0123456789";
+  Origin origin;
+  World world({origin.url()});
+  bring(world, origin, whole, 0, 5, "", "Cache-Control: max-age=60\r\nSurrogate-Key: old\r\n");
+  config::Config config = world.runtime->config;
+  config.cache.tag_fields = {"cache-tag"};
+  auto run = Runtime::create(config, {}, "test");
+  REQUIRE(run.has_value());
+  world.runtime = *run;
+  const std::string fields =
+      std::string("Cache-Control: max-age=60\r\n") + (has_new ? "Cache-Tag: new\r\n" : "");
+  const auto request = world.request(kAskWhole);
+  if (completes) {
+    FetchPlan plan;
+    plan.whole = true;
+    plan.completes = world.stored(*request);
+    FetchReader reader(world, request, std::move(plan));
+    world.run_until_asked(origin);
+    origin.say(part_of(whole, 5, 10, fields));
+    world.run_until(origin, [&] { return reader.is_done(); });
+    CHECK(reader.body == whole);
+  } else {
+    bring(world, origin, whole, 5, 10, "", fields);
+  }
+  const store::ObjectRef stored = world.stored(*request);
+  REQUIRE(stored);
+  CHECK((body_of(*stored) == whole));
+  CHECK(tags_of(*stored) == (has_new ? "new\n" : "old\n"));
+}
+
 TEST_CASE("the rest of a beginning brings what is for the one who asked, and its age",
           "[origin][parts]") {
   const std::size_t size = GENERATE(as<std::size_t>(), 10, 200'000);
