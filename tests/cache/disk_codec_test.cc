@@ -1,4 +1,5 @@
-// What a journal writes of disks is read as it was, and nothing that no disk can have is read.
+// The journal reads places and records of disks as it has written them, and refuses those that no
+// disk can have.
 #include "cache/disk_codec.h"
 
 #include <functional>

@@ -153,7 +153,7 @@ TEST_CASE("Where the index has no room a record takes the place of its older one
     return disk.entries.place_part(key(id), {.bytes = 4096}, at(0), disk.budget, disk.tier).outcome;
   };
   CHECK(place_part(100) == DiskOutcome::kIndexFull);
-  // What goes leaves room for one.
+  // One that goes leaves room for another.
   CHECK(disk.commit(0, disk.stored(1, 0)).outcome == DiskOutcome::kNotWanted);
   CHECK(entries_now() == kMost - 1);
   CHECK(place_part(100) == DiskOutcome::kPlaced);

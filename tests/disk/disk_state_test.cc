@@ -1,5 +1,5 @@
-// What the units of one disk share, each against a plain list of what it was told: rules of purges,
-// places that are read or moved, turns; and records that are purged while they are read.
+// The state that units of one disk share, each part against a plain list: rules of purges, places
+// that are read or moved, turns; and records that are purged while they are read.
 #include "proxy/disk/disk_state.h"
 
 #include <algorithm>
@@ -104,7 +104,7 @@ TEST_CASE("a record is dead by any purge of it that is newer, until that is forg
         }
       }
       REQUIRE((rules.size() == 0) == told.empty());
-      // One that is told again counts once.
+      // The same expression again counts once.
       const auto bans =
           static_cast<std::size_t>(std::ranges::count(told, PurgeKind::kBan, &Purge::kind));
       REQUIRE(rules.bans() <= bans);
@@ -291,7 +291,7 @@ TEST_CASE("a record that is purged before or while it is read is lost", "[disk]"
     const bool is_there = when != When::kBefore && when != When::kWhile;
     CHECK(heard.ends == 1);
     CHECK(heard.how == (is_there ? LoadEnd::kDone : LoadEnd::kLost));
-    // What is known to be purged is not read; what was purged meanwhile is not the next time.
+    // A record that is known to be purged is not read; one that was purged meanwhile no more.
     CHECK(heard.reads == (is_there || (when == When::kWhile && round == 0) ? 1 : 0));
     if (heard.reads != 0) CHECK(heard.places == 1);
     CHECK(state.readings.places().empty());

@@ -416,7 +416,7 @@ TEST_CASE("a reader that takes nothing holds back its own stream", "[origin][fet
     }
     return value;
   };
-  // What may be sent on stream 1, and on the connection.
+  // Bytes that may be sent on stream 1 by now, and by the window of the connection.
   const auto allowed = [&] {
     std::uint64_t of_stream = 65'535;
     std::uint64_t of_all = 65'535;

@@ -412,7 +412,7 @@ TEST_CASE("a body that nobody reads is finished for the cache, if it is not too 
   bool goes_on = storable && (background || chunked || size - 4'000 <= kMuch);
   CHECK(world.fetches.empty() == !goes_on);
   if (goes_on) {
-    // Of chunks nobody knows how many come: as soon as they are too much it ends.
+    // Nobody knows how many chunks come: as soon as they are too much it ends.
     say(size == 8'000 ? 2'000 : 8'000);
     run();
     goes_on = background || !chunked || size == 8'000;

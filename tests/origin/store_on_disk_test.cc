@@ -104,7 +104,7 @@ struct WithDisk {
   std::optional<World> world;
   std::shared_ptr<const RequestContext> request;
   std::optional<FetchReader> reader;
-  std::uint64_t held_max = 0;  // of its body in memory
+  std::uint64_t held_max = 0;  // most bytes of bodies in memory
 };
 
 TEST_CASE("a response goes where its size has a place: memory, a record, or parts on disk alone",

@@ -219,7 +219,7 @@ TEST_CASE("an object comes back from its record, whatever its size", "[transfer]
 
 TEST_CASE("the record of a part has its bytes, in however many pieces they lie",
           "[transfer][disk]") {
-  // Of a chunk that was ended early the rest stays empty: each of these is a piece.
+  // A chunk that is ended early has an empty rest: each of these is a piece.
   const std::size_t piece = GENERATE(as<std::size_t>(), 5000, 60'000, 1'500'000);
   const std::size_t begin = GENERATE(as<std::size_t>(), 0, 1, 123'456);
   constexpr std::uint64_t kBytes = 1'000'000;

@@ -228,7 +228,7 @@ TEST_CASE("a reader that has left joins again as if it were new", "[transfer]") 
       CHECK(reader.take_question() == TransferReader::Question::kNone);
       CHECK(transfer->slowest_position(1000) == 0);
       transfer->mark_opened(reader);
-      // What it was to blame for before does not count.
+      // Blame of its earlier life does not count.
       CHECK_FALSE(blame(milliseconds(1900)));
       CHECK(transfer->slowest_position(1000) == 0);
       if (was_cut) {
