@@ -285,7 +285,6 @@ void Exchange::on_transfer() {
       return;
     case TransferPhase::kSwitched: {
       // The record is made by who has the connection from here on.
-      next_turn_.cancel();
       steps_.go(Step::kEnded);
       SwitchedConnection switched = transfer->take_switched();
       if (request_->rule != nullptr) {
@@ -410,7 +409,6 @@ void Exchange::finish(std::optional<ClientStream::End> how) {
   }
   load_.leave();
   steps_.go(Step::kEnded);
-  next_turn_.cancel();
   record_.sent_bytes = client_.sent_bytes() - lost_bytes_;
   record_.body_bytes = content_.bytes();
   record_.body_bytes -= std::min(record_.body_bytes, lost_bytes_);
