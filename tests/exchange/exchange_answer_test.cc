@@ -121,6 +121,7 @@ TEST_CASE("a response that is one user's has no cache-control of a rule", "[exch
       {get, 304, StoreReason::kStatus, true},
       {known, 304, StoreReason::kStatus, false},
       {get, 404, StoreReason::kStatus, false},
+      {get + "Connection: upgrade\nUpgrade: raw/1\n", 304, StoreReason::kStatus, false},
   }));
   CAPTURE(tried.request, tried.status);
   config::Config config;

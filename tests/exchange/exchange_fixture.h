@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "proxy/exchange/exchange.h"
+#include "proxy/observe/request_tap.h"
 #include "tests/catch.h"
 #include "tests/exchange/some_request.h"
 
@@ -19,7 +21,7 @@ class FakeStream final : public ClientStream {
  public:
   void send_interim(std::string_view head) override { interim += head; }
   void begin(Response given, BodyReader& from) override {
-    CHECK_FALSE(begun);
+    CHECK_FALSE((begun || ended || switched));
     begun = true;
     response = std::move(given);
     content = &from;
@@ -40,9 +42,9 @@ class FakeStream final : public ClientStream {
   std::uint64_t sent_bytes() const override { return response.head.size(); }
   std::uint64_t taken_bytes() const override { return taken; }
   bool has_taken_all() const override { return true; }
-  std::uint64_t unsent_bytes() const override { return 0; }
+  std::uint64_t unsent_bytes() const override { return unsent; }
   Nanoseconds round_trip() const override { return trip; }
-  bool is_kept() const override { return true; }
+  bool is_kept() const override { return kept; }
   bool is_over_share() const override { return false; }
 
   std::string interim;
@@ -54,6 +56,8 @@ class FakeStream final : public ClientStream {
   std::optional<SwitchedConnection> switched;
   int wanted = 0;
   std::uint64_t taken = 0;
+  std::uint64_t unsent = 0;
+  bool kept = true;
   Nanoseconds trip{};
 };
 
@@ -84,7 +88,7 @@ struct ExchangeFixture {
                .kernel = kernel,
                .inflight = inflight,
                .resident = nullptr}),
-        log(*loop, stats, nullptr, runtime),
+        log(*loop, stats, nullptr, runtime, {.tap = &tap}),
         turn(home),
         services{.loop = *loop,
                  .kernel = kernel,
@@ -96,16 +100,22 @@ struct ExchangeFixture {
                  .origins = origins,
                  .loads = loads,
                  .rechecks = rechecks},
-        exchange(std::make_unique<Exchange>(services, stream, some_request(text, runtime), found)) {
+        request(some_request(text, runtime)),
+        exchange(std::make_unique<Exchange>(services, stream, request, found)) {
+    tap.set_on(true);
+    log.hand_over();
   }
-  // However it ends, it is recorded once, and leaves all that it has asked for.
+  // However it ends, it is recorded once, as its client saw it, and leaves all that it has asked
+  // for.
   ~ExchangeFixture() {
     std::uint64_t records = 0;
     for (const Counter& each : stats.requests) records += each.get();
     CHECK(records <= 1);
+    CHECK(tap.next() == records);
     CHECK((records == 1 || !stream.ended));
     CHECK((records == 0 || !stream.switched));
     if (stream.ended) CHECK(stats.bytes_to_clients.get() == stream.sent_bytes());
+    if (records == 1 && tap.next() == 1) check_record();
     exchange.reset();
     for (const auto& transfer : origins.transfers) CHECK_FALSE(transfer->has_readers());
   }
@@ -115,6 +125,12 @@ struct ExchangeFixture {
     return stats.requests[static_cast<std::size_t>(outcome)].get();
   }
 
+  // The one that was made, as the access log has it.
+  nlohmann::json record() const {
+    const auto batch = tap.take(0, 1);
+    REQUIRE(batch.lines.size() == 1);
+    return nlohmann::json::parse(batch.lines[0]);
+  }
   // The detail of the record of the one request that has ended so.
   std::string reason_of(Outcome outcome) const {
     OutcomeReport report;
@@ -123,6 +139,7 @@ struct ExchangeFixture {
     return report.reasons[0].name;
   }
 
+  const MonotonicTime begun = monotonic_now();
   std::unique_ptr<net::Loop> loop;
   TransferHome home;
   std::shared_ptr<const Runtime> runtime;
@@ -136,12 +153,36 @@ struct ExchangeFixture {
   DiskLoads loads;
   filter::Seed seed{1, 2};
   AuthorizationCache rechecks{seed};
+  RequestTap tap;
   RequestLog log;
   TransferHome::Turn turn;
   FakeOrigins origins;
   FakeStream stream;
   ExchangeServices services;
+  std::shared_ptr<const RequestContext> request;
   std::unique_ptr<Exchange> exchange;
+
+ private:
+  void check_record() const {
+    const nlohmann::json made = record();
+    const std::string& head = stream.response.head;
+    CHECK(made["status"] == (stream.begun ? std::stoi(head.substr(head.find(' '))) : 0));
+    CHECK(made["bytes"] == stats.bytes_to_clients.get());
+    CHECK(made["body_bytes"] <= made["bytes"]);
+    CHECK(made["request_bytes"] >= request->head.head_size);
+    CHECK(made["method"] == request->head.method_text);
+    CHECK(made["client"] == "127.0.0.1");
+    const auto lasted =
+        std::chrono::duration_cast<std::chrono::microseconds>(monotonic_now() - begun);
+    CHECK(made["duration_us"] <= lasted.count());
+    CHECK(made["first_byte_us"] <= made["duration_us"]);
+    // An answer of our own says the same to both.
+    const std::string detail = made.value("detail", "");
+    if (made["status"] >= 400 && head.contains("; detail=") &&
+        made["outcome"] != "client-aborted") {
+      CHECK(head.contains("; detail=" + detail));
+    }
+  }
 };
 
 }  // namespace encore::server
