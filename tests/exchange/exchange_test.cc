@@ -130,6 +130,9 @@ TEST_CASE("a connection that goes over to another protocol is the stream's, and 
   CHECK_FALSE(fixture.stream.ended);
   CHECK_FALSE(fixture.origins.transfers[0]->has_readers());
   CHECK(fixture.ended_as(Outcome::kUpgrade) == 0);
+  // Nobody calls it from here on.
+  CHECK_THAT(report_of([&] { fixture.exchange->start(); }),
+             Catch::Matchers::Contains("while: an exchange, at: ended"));
 }
 
 TEST_CASE("a client that goes leaves the transfer, and is told nothing any more", "[exchange]") {
@@ -406,6 +409,41 @@ TEST_CASE("a small range far in passes what lies before it", "[exchange][range]"
   REQUIRE(range.fixture.stream.begun);
   CHECK(range.head().find("Content-Range: bytes 200010-200013/*\r\n") != std::string_view::npos);
   CHECK(range.read() == "wxyz");
+}
+
+TEST_CASE("a range far in that takes too long is asked for by itself, and so is the next",
+          "[exchange][range]") {
+  Ranged range("200010-200013");
+  ExchangeFixture& fixture = range.fixture;
+  range.grow(std::string(100'000, 'p'));
+  const MonotonicTime now = fixture.loop->now();
+  CHECK_FALSE(fixture.inflight.are_ranges_alone(fixture.request->hash, now));
+  fixture.exchange->check_timeouts(now + config::Timeouts{}.collapse);
+  CHECK_FALSE(fixture.stream.begun);
+  CHECK_FALSE(range.transfer().has_readers());
+  REQUIRE(fixture.origins.asks.size() == 2);
+  CHECK(fixture.origins.asks[1].what == OriginRequestForm::kAsItIs);
+  CHECK(fixture.origins.asks[1].table == OriginFetchOptions::Table::kNotIn);
+  CHECK(fixture.origins.requests[1] == fixture.request);
+  CHECK(fixture.inflight.are_ranges_alone(fixture.request->hash, now));
+  auto response = std::make_shared<SharedResponse>();
+  response->head = "HTTP/1.1 206 Part\r\nContent-Range: bytes 200010-200013/300000\r\n";
+  response->common_bytes = response->head.size();
+  response->meta.status = 206;
+  response->whole = false;
+  response->length = 4;
+  response->reason = http::StoreReason::kStatus;
+  const store::BodyRef body = *range.memory->make_body({.length = 4});
+  REQUIRE(body->append(std::as_bytes(std::span(std::string_view("wxyz")))) == 4);
+  body->complete();
+  fixture.origins.transfers[1]->publish_response(response, body, Joinable::kNo);
+  REQUIRE(fixture.stream.begun);
+  CHECK(range.head().contains("Cache-Status: encore; fwd=uri-miss; detail=status\r\n"));
+  CHECK(range.read() == "wxyz");
+  fixture.stream.status = Status::kDone;
+  fixture.exchange->on_writable();
+  CHECK(fixture.stream.ended == End::kDone);
+  CHECK(fixture.record()["body_bytes"] == 4);
 }
 
 TEST_CASE("a client that takes nothing has as long as its round trip asks for",
