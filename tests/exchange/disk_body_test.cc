@@ -30,6 +30,13 @@ std::string random_bytes(std::mt19937_64& random, std::size_t bytes) {
   return text;
 }
 
+// A fault of a disk: a record says that it is of another body, part or length.
+struct OtherRecord {
+  std::uint64_t body_more = 0;
+  std::uint32_t number_more = 0;
+  std::uint64_t bytes_less = 0;
+};
+
 struct LargeOnDisk : OnDisk {
   LargeOnDisk() : OnDisk(kSegmentBytes) {}
 
@@ -52,7 +59,8 @@ struct LargeOnDisk : OnDisk {
     return large;
   }
   void put_part(const LargeBody& large, std::uint64_t i, store::Body::Cursor cursor,
-                std::uint64_t bytes) {
+                std::uint64_t bytes, const OtherRecord& other = {}) {
+    bytes -= other.bytes_less;
     const cache::Key key = cache::part_key(kKey, large.number, i);
     const cache::DiskDecision decision =
         kernel->place_part(key, {.bytes = record_bytes_of_part(bytes)}, loop->now());
@@ -61,8 +69,8 @@ struct LargeOnDisk : OnDisk {
     disks->decided(key, decision,
                    make_part_source({.cursor = std::move(cursor),
                                      .bytes = bytes,
-                                     .body = large.number,
-                                     .number = static_cast<std::uint32_t>(i)},
+                                     .body = large.number + other.body_more,
+                                     .number = static_cast<std::uint32_t>(i) + other.number_more},
                                     key.hash, {loop->now(), loop->wall_now()}));
   }
 
@@ -221,6 +229,77 @@ TEST_CASE("a body ends early where a part has gone, or is damaged", "[exchange][
   CHECK(text.starts_with(reading.text));
   CHECK(reading.text.size() >= cache::kPartBytes);
   CHECK(reading.text.size() < 2 * cache::kPartBytes);
+}
+
+TEST_CASE("a record of another body, part or length is no part of a body", "[exchange][disk]") {
+  std::mt19937_64 random(8);
+  LargeOnDisk on;
+  const std::string text = random_bytes(random, 2 * cache::kPartBytes);
+  const LargeBody large = on.put_body(text, 0);
+  OtherRecord other;
+  switch (GENERATE(range(0, 4))) {
+    case 0:
+      other.body_more = 1;
+      break;
+    case 1:
+      other.number_more = 1;
+      break;
+    case 2:
+      other.bytes_less = 1;
+      break;
+    default:  // it is the one
+      break;
+  }
+  const bool is_other = other.body_more + other.number_more + other.bytes_less != 0;
+  CAPTURE(other.body_more, other.number_more, other.bytes_less);
+  auto made = on.store->make_body({.length = text.size()});
+  REQUIRE(made.has_value());
+  REQUIRE((*made)->append(std::as_bytes(std::span(text))) == text.size());
+  (*made)->complete();
+  auto cursor = (*made)->open(0);
+  REQUIRE(cursor.has_value());
+  on.put_part(large, 0, cursor->copy(), cache::kPartBytes, other);
+  on.disks->tick();
+  BodyReading reading(on, {.key = kKey, .body = large, .begin = 0, .end = 1000}, 1000);
+  for (int i = 0; i < 100 && reading.is_growing(); ++i) on.run();
+  on.run();
+  CHECK(reading.body->state() ==
+        (is_other ? store::BodyState::kAborted : store::BodyState::kComplete));
+  CHECK((reading.body->size() == 0) == is_other);
+  CHECK(reading.calls == 1);
+}
+
+TEST_CASE("a body whose disk finds no memory waits for it, and calls nobody meanwhile",
+          "[exchange][disk]") {
+  std::mt19937_64 random(9);
+  LargeOnDisk on;
+  const std::string text = random_bytes(random, cache::kPartBytes);
+  const LargeBody large = on.put_body(text);
+  // All that the store has is taken.
+  std::vector<store::BodyRef> hoard;
+  const std::string block(1U << 20U, 'h');
+  for (std::size_t taken = block.size(); taken == block.size();) {
+    auto made = on.store->make_body({.length = {}, .use = store::BodyUse::kStored});
+    if (!made) break;
+    taken = (*made)->append(std::as_bytes(std::span(block)));
+    hoard.push_back(std::move(*made));
+  }
+  auto disk_body = std::optional<BodyReading>();
+  disk_body.emplace(on,
+                    DiskBody::Wanted{.key = kKey, .body = large, .begin = 0, .end = text.size()},
+                    text.size());
+  for (int i = 0; i < 20; ++i) on.run();
+  const bool has_none = disk_body->body->size() == 0;
+  CHECK(has_none);
+  CHECK(disk_body->calls == 0);
+  CHECK(disk_body->is_growing());
+  hoard.clear();
+  const MonotonicTime patience = monotonic_now() + std::chrono::seconds(60);
+  while (disk_body->is_growing() && monotonic_now() < patience) {
+    disk_body->read();
+    on.run();
+  }
+  CHECK(disk_body->body->state() == store::BodyState::kComplete);
 }
 
 TEST_CASE("who leaves while it is read is not called", "[exchange][disk]") {

@@ -1,5 +1,8 @@
 #include "proxy/exchange/recent_outcomes.h"
 
+#include <algorithm>
+#include <map>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -54,6 +57,49 @@ TEST_CASE("Of more than a set has room for, what was seen longest ago is forgott
   }
   CHECK(recent.of({7, 6}).size() == RecentOutcomes::kWays);
   CHECK(recent.of(key(100)).size() == 1);
+}
+
+TEST_CASE("What is known of keys is what a plain list would know", "[exchange][recent]") {
+  struct Line {
+    filter::Hash128 key;
+    RecentOutcomes::Outcomes outcomes;
+  };
+  RecentOutcomes recent;
+  std::map<std::uint64_t, std::vector<Line>> sets;  // the latest note of each last
+  std::mt19937_64 random(GENERATE(1U, 2U));
+  for (int i = 0; i < 3000; ++i) {
+    const filter::Hash128 key{random() % 9, random() % 2};
+    Seen seen;
+    seen.status = static_cast<std::uint16_t>(random() % 2);
+    if (random() % 4 == 0) seen.was_overtaken = true;
+    recent.note(key, seen, at(i));
+    std::vector<Line>& set = sets[key.hi];
+    const auto latest =
+        std::find_if(set.rbegin(), set.rend(), [&](const Line& line) { return line.key == key; });
+    Line line{.key = key, .outcomes = {.seen = seen, .first = at(i)}};
+    if (latest != set.rend() && latest->outcomes.seen == seen) {
+      line = *latest;
+      set.erase(std::next(latest).base());
+    } else if (set.size() == RecentOutcomes::kWays) {
+      set.erase(set.begin());
+    }
+    ++line.outcomes.times;
+    line.outcomes.last = at(i);
+    set.push_back(line);
+    const filter::Hash128 asked{random() % 9, key.hi};
+    const auto known = recent.of(asked);
+    std::vector<RecentOutcomes::Outcomes> expected;
+    for (auto each = set.rbegin(); each != set.rend(); ++each) {
+      if (each->key == asked) expected.push_back(each->outcomes);
+    }
+    REQUIRE(known.size() == expected.size());
+    for (std::size_t j = 0; j < known.size(); ++j) {
+      REQUIRE(known[j].seen == expected[j].seen);
+      REQUIRE(known[j].times == expected[j].times);
+      REQUIRE(known[j].first == expected[j].first);
+      REQUIRE(known[j].last == expected[j].last);
+    }
+  }
 }
 
 TEST_CASE("Threads note and ask at once", "[exchange][recent][threads]") {
