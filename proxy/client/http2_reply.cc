@@ -4,20 +4,10 @@
 #include <array>
 
 #include "base/check.h"
-#include "proxy/h2/frame.h"
 #include "proxy/http/stored_meta.h"
 #include "proxy/intake/plain_hit.h"
 
 namespace encore::server {
-
-namespace {
-
-// A body that goes out in one frame. The head of an empty one ends the stream itself.
-std::uint64_t framed_bytes(std::uint64_t body_bytes) {
-  return body_bytes == 0 ? 0 : h2::kFrameHeaderBytes + body_bytes;
-}
-
-}  // namespace
 
 void Http2Reply::send_hit(const RequestView& view, std::string_view text, HitForm form,
                           CacheView& found) {

@@ -9,6 +9,7 @@
 #include "proxy/client/http1_services.h"
 #include "proxy/exchange/body_reader.h"
 #include "proxy/exchange/client_stream.h"
+#include "proxy/h2/frame.h"
 #include "proxy/h2/server_session.h"
 #include "proxy/net/deferred_deleter.h"
 #include "proxy/request/request_context.h"
@@ -128,6 +129,11 @@ class Http2Responder : public h2::StreamHandler, public net::DeferredDeletable {
   // The end of the response among the bytes of the connection; 0: that is not known yet.
   std::uint64_t end_position_ = 0;
 };
+
+// Bytes of a body that goes out in one frame. The head of an empty one ends the stream itself.
+constexpr std::uint64_t framed_bytes(std::uint64_t body_bytes) {
+  return body_bytes == 0 ? 0 : h2::kFrameHeaderBytes + body_bytes;
+}
 
 // The states of a reader, as the session knows them.
 h2::ContentSource::Peeked peek_for_http2(BodyReader& reader, std::span<iovec> room,

@@ -56,7 +56,6 @@ void Http2Tunnel::open(std::unique_ptr<net::Stream> origin, std::string_view hea
 }
 
 void Http2Tunnel::refuse(const TunnelRefusal& refusal) {
-  state_ = State::kRefused;
   refusal_detail_ = refusal.detail;
   http::SyntheticReply reply = reply_to(refusal, *request_, services_.loop.http_date());
   to_client_ = std::move(reply.body);
@@ -207,7 +206,8 @@ void Http2Tunnel::leave(Outcome outcome, int status, std::string_view detail) {
   entry.outcome = outcome;
   entry.started = started_;
   entry.status = status;
-  entry.sent_bytes = sent_bytes();
+  // A refusal is recorded before its body is sent.
+  entry.sent_bytes = sent_bytes() + framed_bytes(body_bytes_);
   entry.body_bytes = body_bytes_;
   entry.connection = ClientConnectionEnd::kKept;
   if (!visit_.address.empty()) entry.visit = &visit_;

@@ -82,6 +82,7 @@ TEST_CASE("a tunnel in a stream that is not to be had is refused, and its connec
   CHECK(record["status"] == row.status);
   CHECK(record["detail"] == row.detail);
   CHECK(record["body_bytes"] == client.content(1).size());
+  CHECK(record["bytes"] == client.bytes_of(1));
   CHECK_FALSE(record.contains("origin"));
   CHECK(world.records() == 1);
   CHECK(world.world.stats.tunnels.get() == 0);
