@@ -43,7 +43,8 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
               if (change) change(config);
             },
             cache),
-        log_(*world.loop, world.stats, nullptr, world.runtime, {.tap = &tap_}),
+        writer_(open_log(world.runtime->config.log.access)),
+        log_(*world.loop, world.stats, writer_.get(), world.runtime, {.tap = &tap_}),
         retired_(*world.loop, [] {}),
         rooms(RequestServicesParts{.loop = *world.loop,
                                    .retired = retired_,
@@ -76,6 +77,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
     retired_.drop();
     check_all_given_back();
     check_counts();
+    check_origin();
   }
   ClientWorld(const ClientWorld&) = delete;
   ClientWorld& operator=(const ClientWorld&) = delete;
@@ -90,6 +92,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
   void leave(Client& client) { std::erase(clients_, &client); }
 
   void run_turns(int turns);
+  // Without sweeps: what is waited for comes without them.
   void run_until(const std::function<bool()>& done);
   // Until the origin was asked something whole.
   void run_until_asked() {
@@ -122,11 +125,23 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
     REQUIRE(batch.lines.size() == number + 1);
     return nlohmann::json::parse(batch.lines[number]);
   }
+  // Writes to the file of the access log what was recorded.
+  void write_log() {
+    log_.hand_over();
+    writer_->flush();
+  }
   std::size_t connections() const { return connections_.size(); }
   // As a reload does that has it no more.
   void close_listener() { listener_.closed = true; }
+  // A client of HTTP/2 leaves that has heard so many bytes of responses, frames included;
+  // `is_all`: of all that its connection has written.
+  void hear_frames(std::uint64_t bytes, bool is_all) {
+    framed_ += bytes;
+    if (is_all) ++framed_clients_;
+  }
 
  private:
+  void run_turn();
   // A look after all connections, when nothing is due.
   void sweep() {
     for (ClientConnection* const each : std::vector(connections_)) {
@@ -140,6 +155,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
   // ConnectionKeeper
   void retire(ClientConnection& connection) override {
     REQUIRE(std::erase(connections_, &connection) == 1);
+    CHECK_FALSE(connection.stream().is_open());
     note_bytes(connection);
     retired_.add(std::unique_ptr<ClientConnection>(&connection));
   }
@@ -161,7 +177,7 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
     if (dynamic_cast<Http1Connection*>(&connection) != nullptr) {
       written_ += connection.stream().bytes_written();
     } else {
-      has_frames_ = true;
+      ++framed_connections_;
     }
   }
   void check_all_given_back() const {
@@ -191,8 +207,20 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
     for (std::size_t i = 0; i < ended.size(); ++i) {
       CHECK(listener_.counts->requests[i].get() == ended[i]);
     }
-    if (has_frames_) return;
-    CHECK(stats.bytes_to_clients.get() == written_);
+    CHECK(stats.bytes_to_clients.get() >= written_ + framed_);
+    if (framed_clients_ == framed_connections_ && stats.http2_streams_reset.get() == 0) {
+      CHECK(stats.bytes_to_clients.get() == written_ + framed_);
+    }
+  }
+  // Each byte to and from the origin was counted once.
+  void check_origin() {
+    const WorkerStats& stats = world.stats;
+    // The request for a tunnel through another proxy counts as nothing.
+    if (*world.runtime->config.forward.parent) return;
+    origin.drain();
+    CHECK(stats.bytes_to_origins.get() >= origin.received_bytes);
+    if (!origin.loses_bytes) CHECK(stats.bytes_to_origins.get() == origin.received_bytes);
+    CHECK(stats.bytes_from_origins.get() <= origin.sent_bytes);
   }
 
   // OriginFetcher
@@ -222,7 +250,15 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
   bool is_announced = false;  // a drain
 
  private:
+  static std::unique_ptr<LogWriter> open_log(const std::string& path) {
+    if (path.empty()) return nullptr;
+    auto writer = LogWriter::open(path);
+    REQUIRE(writer.has_value());
+    return std::move(*writer);
+  }
+
   RequestTap tap_;
+  std::unique_ptr<LogWriter> writer_;  // null: the configuration names no file
   RequestLog log_;
   net::DeferredDeleter retired_;
   ThreadActivity activity_;
@@ -237,7 +273,10 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
   std::uint64_t used_seen_ = 0;                      // of them, at the last sweep
   std::map<ClientConnection*, std::uint64_t> used_;  // by open ones, likewise
   std::uint64_t written_ = 0;                        // to clients of HTTP/1, likewise
-  bool has_frames_ = false;                          // some spoke HTTP/2
+  // Those who spoke HTTP/2; of their responses, what was heard; and who has heard all of it.
+  int framed_connections_ = 0;
+  std::uint64_t framed_ = 0;
+  int framed_clients_ = 0;
   std::vector<Client*> clients_;
 };
 
@@ -300,6 +339,8 @@ class Client {
     if (got < 0 && errno == ECONNRESET) was_reset = true;
   }
   bool is_over() const { return ended || was_reset; }
+  bool is_there() const { return static_cast<bool>(socket_); }
+  ClientWorld& world() { return world_; }
   // The connection as the proxy has it. REQUIRES: it has not ended.
   ClientConnection& connection() { return *connection_; }
   // Another one goes on with it.
@@ -345,18 +386,23 @@ inline void ClientWorld::replace(ClientConnection& connection, ClientConnection&
 
 inline void ClientWorld::run_turns(int turns) {
   for (int i = 0; i < turns; ++i) {
-    world.run_turn();
-    origin.look();
-    for (Client* client : clients_) client->look();
+    run_turn();
     if (sweeps) sweep();
   }
+}
+
+inline void ClientWorld::run_turn() {
+  world.run_turn();
+  origin.look();
+  for (Client* client : clients_) client->look();
 }
 
 inline void ClientWorld::run_until(const std::function<bool()>& done) {
   // Enough for anything that happens on this machine; a test that needs more hangs.
   constexpr int kTurnsMax = 50'000'000;
-  for (int i = 0; i < kTurnsMax && !done(); ++i) run_turns(1);
+  for (int i = 0; i < kTurnsMax && !done(); ++i) run_turn();
   REQUIRE(done());
+  if (sweeps) sweep();
 }
 
 }  // namespace encore::server

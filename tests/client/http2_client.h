@@ -2,6 +2,7 @@
 // writes, and reads those of the proxy.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -19,6 +20,20 @@ namespace encore::server {
 class Http2Client final : public Client {
  public:
   using Client::Client;
+  ~Http2Client() {
+    look();
+    std::uint64_t bytes = 0;
+    std::size_t at = 0;
+    while (heard.size() - at >= h2::kFrameHeaderBytes) {
+      const h2::FrameHeader header = h2::read_frame_header(heard.data() + at);
+      const std::size_t size = h2::kFrameHeaderBytes + header.length;
+      if (header.type == h2::FrameType::kHeaders || header.type == h2::FrameType::kData) {
+        bytes += std::min(size, heard.size() - at);
+      }
+      at += std::min(size, heard.size() - at);
+    }
+    world().hear_frames(bytes, reads && is_there() && !was_reset && at == heard.size());
+  }
 
   // Says hello, and as much more.
   void greet(std::string_view more = {}) { say(h2::test::hello() + std::string(more)); }
