@@ -124,5 +124,29 @@ TEST_CASE("a client of HTTP/2 among them has share after share, though it says n
   CHECK((client.content(1) == letters(kLargeBytes)));
 }
 
+TEST_CASE("a client of HTTP/2 gets as much in a turn as those of HTTP/1",
+          "[client][shares][http2]") {
+  GreedyFixture f(24);
+  constexpr std::uint32_t kWide = (1U << 31U) - 1;
+  Http2Client client(f.world, Client::Narrow{.kernel_bytes = 128 << 10});
+  client.greet(h2::test::setting(h2::Setting::kInitialWindowSize, kWide) +
+               h2::test::window(0, kWide - 65535));
+  h2::StreamId asked = 1;
+  client.ask(asked, "/large");
+  for (int i = 0; i < 40; ++i) f.turn();
+  const std::uint64_t others_before = f.total();
+  const std::uint64_t before = client.heard.size();
+  for (int i = 0; i < 150; ++i) {
+    f.turn();
+    // Less than one more is in progress.
+    while (client.heard.size() >= (asked + 1) / 2 * kLargeBytes) client.ask(asked += 2, "/large");
+  }
+  const double others = static_cast<double>(f.total() - others_before) / 24;
+  const double own = static_cast<double>(client.heard.size() - before);
+  CAPTURE(others, own);
+  CHECK(own >= others * 0.8);
+  CHECK(own <= others * 1.25);
+}
+
 }  // namespace
 }  // namespace encore::server

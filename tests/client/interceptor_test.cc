@@ -174,6 +174,23 @@ TEST_CASE("a hello that does not end fails, and frees its handshake", "[client][
   CHECK(i.world.records() == 1);
 }
 
+TEST_CASE("a hello is due from its first byte on, however it comes", "[client][intercept]") {
+  Intercepted i;
+  std::string none;
+  const std::string hello = i.tls.step(none);
+  i.client.say(hello.substr(0, 20));
+  i.world.run_until([&] { return i.stats().tls_handshaking.get() == 1; });
+  i.world.run_turns(2);
+  const MonotonicTime begun = i.world.world.loop->now();
+  for (const std::size_t at : {20U, 40U, 60U}) {
+    i.client.say(hello.substr(at, 20));
+    i.world.run_until([&] { return i.world.heads.bytes() == at + 20; });
+  }
+  i.client.connection().check_timeouts(begun + config::Timeouts{}.client_header);
+  i.world.run_until([&] { return i.client.is_over(); });
+  CHECK(i.stats().intercepts_failed.get() == 1);
+}
+
 TEST_CASE("what is asked inside of TLS is a request of its own", "[client][intercept]") {
   Intercepted i;
   i.shake_hands();
