@@ -39,7 +39,7 @@ std::string served_reset(h2::StreamId stream, h2::ErrorCode code) {
   return served(h2::FrameType::kRstStream, 0, stream,
                 std::string("\0\0\0", 3) + static_cast<char>(code));
 }
-FetchPlan whole_plan(bool has_upload = false) {
+FetchPlan fetched_whole(bool has_upload = false) {
   FetchPlan plan;
   plan.whole = !has_upload;
   plan.has_upload = has_upload;
@@ -109,7 +109,8 @@ struct Http2Served {
   // Asks, and gets a small response.
   void fetch_one() {
     const std::size_t before = count(h2::FrameType::kHeaders);
-    FetchReader reader(world, world.request("GET /one HTTP/1.1\r\nHost: h\r\n\r\n"), whole_plan());
+    FetchReader reader(world, world.request("GET /one HTTP/1.1\r\nHost: h\r\n\r\n"),
+                       fetched_whole());
     run_until_asked(before + 1);
     pending += served_head(last_asked(), "Content-Length: 0\r\n", true);
     run_until([&] { return reader.is_done() && world.fetches.empty(); });
@@ -154,7 +155,7 @@ TEST_CASE("requests wait for the connection that the first one makes, and share 
   for (int i = 0; i < 3; ++i) {
     readers.emplace_back(
         world, world.request("GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: h\r\n\r\n"),
-        whole_plan());
+        fetched_whole());
   }
   CHECK(world.lines.waiting() == 2);
   served_by.run_until_asked(3);
@@ -194,7 +195,8 @@ TEST_CASE("where nobody may wait each request makes a connection of its own",
   World& world = served_by.world;
   std::deque<FetchReader> readers;
   for (int i = 0; i < 3; ++i) {
-    readers.emplace_back(world, world.request("GET /a HTTP/1.1\r\nHost: h\r\n\r\n"), whole_plan());
+    readers.emplace_back(world, world.request("GET /a HTTP/1.1\r\nHost: h\r\n\r\n"),
+                         fetched_whole());
   }
   CHECK(world.lines.waiting() == 0);
   for (int turn = 0; turn < 300 && world.stats.origin_connects.get() < 3; ++turn) {
@@ -247,7 +249,7 @@ TEST_CASE("how a stream fails says whether its request goes again, and what it c
   };
   FetchReader reader(world,
                      world.request(std::string(row.method) + " /a HTTP/1.1\r\nHost: h\r\n\r\n"),
-                     whole_plan());
+                     fetched_whole());
   served_by.run_until_asked(1);
   served_by.run_until([&] { return served_by.pending.empty(); });
   fail();
@@ -276,7 +278,7 @@ TEST_CASE("a response whose stream breaks off is whole for nobody, and is not as
   Http2Served served_by;
   World& world = served_by.world;
   const auto request = world.request("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
-  FetchReader reader(world, request, whole_plan());
+  FetchReader reader(world, request, fetched_whole());
   served_by.run_until_asked(1);
   served_by.pending += served_head(1, "Cache-Control: max-age=60\r\n") +
                        served_content(1, "some", false) +
@@ -301,7 +303,7 @@ TEST_CASE("content and trailers go both ways, on a connection that is kept",
   served_by.fetch_one();
   const auto request =
       world.request("POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
-  FetchReader reader(world, request, whole_plan(true));
+  FetchReader reader(world, request, fetched_whole(true));
   served_by.run_until([&] { return reader.upload_calls != 0; });
   CHECK(world.stats.origin_connects.get() == 1);
   const std::uint64_t of_heads = world.stats.bytes_to_origins.get();
@@ -352,7 +354,7 @@ TEST_CASE("a connection is used again unless settings, a drain or the pool's siz
     REQUIRE(run.has_value());
     world.runtime = *run;
   }
-  FetchReader reader(world, request, whole_plan());
+  FetchReader reader(world, request, fetched_whole());
   if (why != Why::kNone) {
     served_by.run_until([&] { return served_by.origin.accepted == 2; });
     served_by.pending = served(h2::FrameType::kSettings, 0, 0, "");
@@ -380,7 +382,7 @@ TEST_CASE("a connection whose name is unsure is asked about, and not used for a 
   FetchReader reader(world,
                      world.request(std::string(has_upload ? "POST" : "GET") +
                                    " /a HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"),
-                     whole_plan(has_upload));
+                     fetched_whole(has_upload));
   CHECK(world.stats.origin_reuses.get() == 0);  // the name comes from the loop
   if (has_upload) {
     served_by.run_until([&] { return world.stats.origin_connects.get() == 2; });
@@ -405,7 +407,7 @@ TEST_CASE("a reader that takes nothing holds back its own stream", "[origin][fet
     config.cache.collapse_buffer_bytes = kBuffer;
   });
   World& world = served_by.world;
-  FetchReader reader(world, world.request("GET /a HTTP/1.1\r\nHost: h\r\n\r\n"), whole_plan());
+  FetchReader reader(world, world.request("GET /a HTTP/1.1\r\nHost: h\r\n\r\n"), fetched_whole());
   reader.appetite = 0;
   served_by.run_until_asked(1);
   served_by.pending += served_head(1, "Cache-Control: no-store\r\n");

@@ -101,7 +101,8 @@ TEST_CASE("the place of a forwarded content type is that of the first, unless it
           "[transfer][response]") {
   const auto placed = [](const std::string& lines, const std::vector<std::string>& withheld = {}) {
     std::string built;
-    const http::ResponseHead head = http::response_head("HTTP/1.1 200 OK\r\n" + lines + "\r\n");
+    const std::string text = "HTTP/1.1 200 OK\r\n" + lines + "\r\n";
+    const http::ResponseHead head = http::response_head(text);
     const ValuePlace place =
         build_forward_head(head, {.http_date = "now", .withheld = withheld}, {}, built)
             .content_type;

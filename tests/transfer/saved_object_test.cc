@@ -223,7 +223,7 @@ TEST_CASE("the record of a part has its bytes, in however many pieces they lie",
   const std::size_t piece = GENERATE(as<std::size_t>(), 5000, 60'000, 1'500'000);
   const std::size_t begin = GENERATE(as<std::size_t>(), 0, 1, 123'456);
   constexpr std::uint64_t kBytes = 1'000'000;
-  constexpr filter::Hash128 kKey{5, 6};
+  constexpr filter::Hash128 kPartKey{5, 6};
   CAPTURE(piece, begin);
   const auto store = make_store();
   std::string whole;
@@ -239,7 +239,7 @@ TEST_CASE("the record of a part has its bytes, in however many pieces they lie",
   auto cursor = (*body)->open(begin);
   REQUIRE(cursor.has_value());
   const auto source = make_part_source(
-      {.cursor = cursor->copy(), .bytes = kBytes, .body = 77, .number = 3}, kKey, kWritten);
+      {.cursor = cursor->copy(), .bytes = kBytes, .body = 77, .number = 3}, kPartKey, kWritten);
   // The source holds what it needs.
   cursor.reset();
   (*body)->stop_retaining();
@@ -250,7 +250,7 @@ TEST_CASE("the record of a part has its bytes, in however many pieces they lie",
   }
   CHECK((text == whole.substr(begin, kBytes)));
   CHECK(record.fields.kind == disk::RecordKind::kPart);
-  CHECK(record.fields.key == kKey);
+  CHECK(record.fields.key == kPartKey);
   CHECK(record.fields.body == 77);
   CHECK(record.fields.part == 3);
   CHECK(record.fields.body_bytes == kBytes);
