@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "proxy/client/http1_writer.h"
+#include "proxy/h2/frame.h"
 
 namespace encore::server {
 namespace {
@@ -75,6 +76,10 @@ std::uint64_t Http2Responder::taken_bytes() const {
   const std::uint64_t in_kernel = carrier_.connection_stream().bytes_in_kernel();
   taken_bytes_ = std::max(taken_bytes_, sent - std::min(sent, in_kernel));
   return taken_bytes_;
+}
+
+std::uint64_t framed_bytes(std::uint64_t body_bytes) {
+  return body_bytes == 0 ? 0 : h2::kFrameHeaderBytes + body_bytes;
 }
 
 h2::ContentSource::Peeked peek_for_http2(BodyReader& reader, std::span<iovec> room,

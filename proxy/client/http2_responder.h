@@ -9,7 +9,6 @@
 #include "proxy/client/http1_services.h"
 #include "proxy/exchange/body_reader.h"
 #include "proxy/exchange/client_stream.h"
-#include "proxy/h2/frame.h"
 #include "proxy/h2/server_session.h"
 #include "proxy/net/deferred_deleter.h"
 #include "proxy/request/request_context.h"
@@ -131,9 +130,7 @@ class Http2Responder : public h2::StreamHandler, public net::DeferredDeletable {
 };
 
 // Bytes of a body that goes out in one frame. The head of an empty one ends the stream itself.
-constexpr std::uint64_t framed_bytes(std::uint64_t body_bytes) {
-  return body_bytes == 0 ? 0 : h2::kFrameHeaderBytes + body_bytes;
-}
+std::uint64_t framed_bytes(std::uint64_t body_bytes);
 
 // The states of a reader, as the session knows them.
 h2::ContentSource::Peeked peek_for_http2(BodyReader& reader, std::span<iovec> room,
