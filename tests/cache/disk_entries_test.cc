@@ -160,8 +160,11 @@ TEST_CASE("Where the index has no room a record takes the place of its older one
   CHECK(place_part(100) == DiskOutcome::kPlaced);
   CHECK(place_part(101) == DiskOutcome::kIndexFull);
   CHECK(entries_now() == kMost);
-  const OptionalLock tier_lock(disk.tier.mutex);
-  const auto& counters = disk.tier.counters;
+  const auto counters_now = [&] {
+    const OptionalLock tier_lock(disk.tier.mutex);
+    return disk.tier.counters;
+  };
+  const DiskCounters counters = counters_now();
   const auto of = [](DiskOutcome outcome) { return static_cast<std::size_t>(outcome); };
   CHECK(counters.outcomes[of(DiskOutcome::kPlaced)] == kMost + 1);
   CHECK(counters.outcomes[of(DiskOutcome::kIndexFull)] == 2);
