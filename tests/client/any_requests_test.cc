@@ -2,8 +2,6 @@
 // naive one's, and each record says of it what its client has heard.
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -19,6 +17,7 @@
 #include "tests/catch.h"
 #include "tests/client/client_world.h"
 #include "tests/client/http2_client.h"
+#include "tests/coding/gunzipped.h"
 #include "tests/letters.h"
 #include "tests/temporary_directory.h"
 
@@ -176,21 +175,6 @@ struct AnyAnswer {
   std::string body;
   std::size_t bytes = 0;
 };
-
-std::string gunzipped(std::string_view bytes) {
-  z_stream stream{};
-  REQUIRE(inflateInit2(&stream, 15 + 16) == Z_OK);
-  std::string out(400'000, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  CHECK(inflate(&stream, Z_FINISH) == Z_STREAM_END);
-  CHECK(stream.avail_in == 0);
-  out.resize(stream.total_out);
-  inflateEnd(&stream);
-  return out;
-}
 
 void check_answer(const AnyRequest& request, const AnyAnswer& answer) {
   const Thing thing(request.path);

@@ -1,8 +1,6 @@
 // The coding of one response: who gets which, and what goes out.
 #include "proxy/exchange/response_coding.h"
 
-#include <zlib.h>
-
 #include <memory>
 #include <optional>
 #include <random>
@@ -11,6 +9,7 @@
 #include "base/units.h"
 #include "proxy/store/store.h"
 #include "tests/catch.h"
+#include "tests/coding/gunzipped.h"
 #include "tests/exchange/some_request.h"
 
 namespace encore::server {
@@ -25,21 +24,6 @@ config::Config compressing() {
   config::Config config;
   config.compression.codings = {"gzip"};
   return config;
-}
-
-std::string gunzip(std::string_view bytes) {
-  z_stream stream{};
-  REQUIRE(inflateInit2(&stream, 15 + 16) == Z_OK);
-  std::string out(1'000'000, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  CHECK(inflate(&stream, Z_FINISH) == Z_STREAM_END);
-  CHECK(stream.avail_in == 0);
-  out.resize(stream.total_out);
-  inflateEnd(&stream);
-  return out;
 }
 
 std::size_t count_of(std::string_view text, std::string_view part) {
@@ -153,7 +137,7 @@ TEST_CASE("short content goes out coded, with a head of its own", "[exchange][co
   CHECK(answer.source.inline_body.size() == answer.source.length);
   CHECK(answer.source.length < answer.content.size());
   CHECK_FALSE(answer.source.has_ranges);
-  CHECK(gunzip(answer.source.inline_body) == answer.content);
+  CHECK(gunzipped(answer.source.inline_body) == answer.content);
   CHECK(answer.stats.compressed_gzip_read.get() == answer.content.size());
   CHECK(answer.stats.compressed_gzip_made.get() == answer.source.inline_body.size());
   CHECK(answer.coding->body() == nullptr);
