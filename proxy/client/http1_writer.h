@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "proxy/exchange/body_reader.h"
 #include "proxy/net/stream.h"
+#include "proxy/net/turn_shares.h"
 #include "proxy/transfer/read_rate.h"
 
 namespace encore::server {
@@ -28,7 +29,7 @@ class Http1Writer {
   enum class Coding : std::uint8_t { kIdentity, kChunked };
 
   // Content that is written without waiting for a share of the loop's turn (net::TurnShares).
-  static constexpr std::size_t kLittleBytes = std::size_t{64} << 10;
+  static constexpr std::size_t kLittleBytes = net::TurnShares::kLittleBytes;
 
   // Text that goes before the content: heads. REQUIRES: no content yet; begins with what was sent
   // ahead of it, if something was.

@@ -64,6 +64,7 @@ void RequestLog::note_recent(RecentRequests::Note note, const http::RequestHead*
                                                                 const HitCount& all) {
   stats_.requests[static_cast<std::size_t>(outcome)].add();
   stats_.bytes_to_clients.add(all.sent_bytes);
+  loop_.shares().count_response(all.sent_bytes);
   const OutcomeClass group = class_of(outcome);
   stats_.sizes[static_cast<std::size_t>(group)].record(all.body_bytes);
   if (all.listener != nullptr) all.listener->count(group, all.sent_bytes);

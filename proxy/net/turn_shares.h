@@ -3,8 +3,9 @@
 // none lately goes behind all that wait. The more of them wait, the smaller is the share of each.
 //
 // A turn is bounded so that a request for something small, which waits for nobody, waits for a
-// millisecond at most. Reads no clock: bytes stand for time. Confined to its loop's thread. Why a
-// queue, and no priorities: docs/decisions/0320.
+// millisecond at most, and for an eighth of that where such requests were lately answered. Reads no
+// clock: bytes stand for time. Confined to its loop's thread. Why a queue, and no priorities:
+// docs/decisions/0320.
 #pragma once
 
 #include <algorithm>
@@ -27,12 +28,24 @@ class TurnShares {
   static const std::size_t kShareMax;
   static const std::uint64_t kLeastForWaiting;
   static const std::uint64_t kCallCost;
+  // Such a response is small, and the kShortTurns turns after its end are short: kShortTurnBytes,
+  // or the share of one that waits.
+  static constexpr std::size_t kLittleBytes = std::size_t{64} << 10;
+  static constexpr int kShortTurns = 16;
+  static const std::size_t kShortTurnBytes;
 
   TurnShares() = default;
   TurnShares(const TurnShares&) = delete;
   TurnShares& operator=(const TurnShares&) = delete;
 
-  void begin_turn() { moved_ = 0; }
+  void begin_turn() {
+    moved_ = 0;
+    if (short_turns_ != 0) --short_turns_;
+  }
+  // Counts a response of so many bytes that has ended.
+  void count_response(std::uint64_t bytes) {
+    if (bytes <= kLittleBytes) short_turns_ = kShortTurns;
+  }
   // Counts bytes of this turn, moved by the connection of the node; `cost` is 1 or kTlsCost.
   void count_read(DeferredNode& node, std::size_t bytes, std::uint64_t cost) {
     moved_ += bytes * cost;
@@ -48,7 +61,8 @@ class TurnShares {
   // is the rest of its share, else a share if nobody waits and the turn is not used up. 0: wait().
   std::size_t allowance() const {
     if (is_serving_) return share_ - std::min(share_, served_);
-    return waiting_ == 0 && moved_ < kTurnBytes ? kShareMax : 0;
+    if (waiting_ != 0 || moved_ >= turn_bytes()) return 0;
+    return is_short() ? kShortTurnBytes : kShareMax;
   }
   // The share of each of `waiting` connections. REQUIRES: waiting > 0.
   static std::size_t share_of(std::size_t waiting);
@@ -71,6 +85,8 @@ class TurnShares {
   }
 
  private:
+  bool is_short() const { return short_turns_ != 0; }
+  std::uint64_t turn_bytes() const { return is_short() ? kShortTurnBytes : kTurnBytes; }
   void serve_waiting();
 
   DeferredList queue_;
@@ -81,6 +97,7 @@ class TurnShares {
   std::size_t share_ = 0;   // share of each connection that is served in this turn
   std::size_t served_ = 0;  // written of it by the one that is called
   bool is_serving_ = false;
+  int short_turns_ = 0;  // this one, and those to come
 };
 
 }  // namespace encore::net

@@ -68,6 +68,22 @@ TEST_CASE("every outcome is counted as itself, its bytes, and its time in its cl
   }
 }
 
+TEST_CASE("turns of the loop are short where small responses end, of whichever kind",
+          "[exchange][log]") {
+  const auto bytes = GENERATE(std::uint64_t{300}, std::uint64_t{1} << 20);
+  const bool is_counted_alone = GENERATE(false, true);
+  Ended ended;
+  if (is_counted_alone) {
+    ended.log.count_noted({.started = ended.loop->now(), .sent_bytes = bytes});
+  } else {
+    RequestRecord record = ended.record(Outcome::kUncacheable);
+    record.sent_bytes = bytes;
+    ended.log.record(record);
+  }
+  CHECK(ended.loop->shares().allowance() ==
+        (bytes == 300 ? net::TurnShares::kShortTurnBytes : net::TurnShares::kShareMax));
+}
+
 TEST_CASE("what was kept out and what failed is counted, and remembered with its reason",
           "[exchange][log]") {
   Ended ended;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/catch.h"
@@ -148,6 +149,43 @@ TEST_CASE("a turn ends after its bytes, and under TLS after fewer of them", "[ne
   const std::uint64_t cost = (written - before) * (tls ? TurnShares::kTlsCost : 1);
   CHECK(cost <= TurnShares::kTurnBytes + TurnShares::kTlsCost * TurnShares::kShareMin);
   CHECK(cost >= TurnShares::kTurnBytes * 3 / 4);
+}
+
+TEST_CASE(
+    "turns are short for a while after a small response, so that the next one waits for little",
+    "[net][shares]") {
+  const auto waiting = GENERATE(std::size_t{1}, std::size_t{64});
+  SharesFixture f(waiting);
+  std::uint64_t before = 0;
+  const auto moved = [&] {
+    f.turn();
+    std::uint64_t written = 0;
+    for (const auto& writer : f.writers) written += writer->written;
+    return written - std::exchange(before, written);
+  };
+  CHECK(moved() >= TurnShares::kTurnBytes);
+  f.shares.count_response(TurnShares::kLittleBytes + 1);
+  CHECK(moved() >= TurnShares::kTurnBytes);
+  for (int again = 0; again < 2; ++again) {
+    f.shares.count_response(TurnShares::kLittleBytes);
+    for (int turn = 1; turn < TurnShares::kShortTurns; ++turn) {
+      REQUIRE(moved() == TurnShares::kShortTurnBytes);
+      REQUIRE(f.spread() <= TurnShares::kShortTurnBytes + 2 * TurnShares::kShareMax);
+    }
+  }
+  CHECK(moved() >= TurnShares::kTurnBytes);
+}
+
+TEST_CASE("whoever writes from within an event has a small share of a short turn",
+          "[net][shares]") {
+  TurnShares shares;
+  CHECK(shares.allowance() == TurnShares::kShareMax);
+  shares.count_response(0);
+  shares.begin_turn();
+  CHECK(shares.allowance() == TurnShares::kShortTurnBytes);
+  DeferredNode node;
+  shares.count_written(node, TurnShares::kShortTurnBytes, 1);
+  CHECK(shares.allowance() == 0);
 }
 
 TEST_CASE("those that wait have a part of each turn, whatever the others move in it",
