@@ -142,6 +142,16 @@ TEST_CASE("what is no TLS goes to the origin as it is", "[client][intercept]") {
   CHECK(i.world.records() == 0);
 }
 
+TEST_CASE("a socket that is full at any write of an interception delays it and no more",
+          "[client][intercept]") {
+  const auto nth = GENERATE(range(0, 6));
+  CAPTURE(nth);
+  const net::FailCalls full(net::FailCalls::Call::kSend, nth, EAGAIN);
+  Intercepted f;
+  f.shake_hands();
+  CHECK(f.ask_if_cached().starts_with("HTTP/1.1 504 "));
+}
+
 TEST_CASE("who says nothing is a client of a server that speaks first", "[client][intercept]") {
   Intercepted i([](config::Config& config) { config.intercept.hello_wait = seconds(5); });
   const MonotonicTime now = i.world.world.loop->now();
