@@ -6,16 +6,12 @@
 
 #include "base/check.h"
 #include "proxy/client/http1_text.h"
+#include "proxy/client/read_limits.h"
 #include "proxy/http/stored_meta.h"
 #include "proxy/intake/plain_hit.h"
 
 namespace encore::server {
 namespace {
-
-// Bytes that a client will take within so many seconds come free by themselves.
-constexpr std::uint64_t kSlowSeconds = 2;
-// Over which the least pace is measured where a client may take nothing for any time.
-constexpr Nanoseconds kPaceWindow = std::chrono::seconds(60);
 
 std::size_t put(std::string_view text, char* out) {
   std::memcpy(out, text.data(), text.size());
@@ -323,17 +319,12 @@ bool Http1Replies::is_too_slow(Http1Writer& writer, MonotonicTime now) {
   }
   writer.pace().record_blocked(now, stream_.bytes_taken());
   account(writer);  // this client alone may now keep what the cache had a moment ago
-  const config::Config& config = services_.runtime->config;
-  Nanoseconds window = config.timeouts.client_write;
-  if (window.count() == 0) window = kPaceWindow;
-  return writer.pace().is_below({config.limits.client_write_rate_min, window});
+  return writer.pace().is_below(minimum_read_rate(services_.runtime->config));
 }
 
 std::optional<SlowReader> Http1Replies::slow_reader(const Http1Writer& writer) const {
-  if (!writer.pace().is_known()) return std::nullopt;
-  const std::uint64_t rate = writer.pace().bytes_per_second();
-  if (holding_.bytes() / kSlowSeconds <= rate) return std::nullopt;
-  return SlowReader{rate, holding_.bytes(), is_over_share()};
+  if (!is_slow_for(writer.pace(), holding_.bytes())) return std::nullopt;
+  return SlowReader{writer.pace().bytes_per_second(), holding_.bytes(), is_over_share()};
 }
 
 }  // namespace encore::server

@@ -1,21 +1,12 @@
 #include "proxy/client/http2_responder.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "proxy/client/http1_writer.h"
+#include "proxy/client/read_limits.h"
 #include "proxy/h2/frame.h"
 
 namespace encore::server {
-namespace {
-
-// Over which the least pace is measured where a client may take nothing for any time.
-constexpr Nanoseconds kPaceWindow = std::chrono::seconds(60);
-// Bytes that a client will take within so many seconds come free by themselves.
-constexpr std::uint64_t kSlowSeconds = 2;
-
-}  // namespace
-
 void Http2Responder::check_read_rate(MonotonicTime now) {
   if (session().status(id_) != h2::SendStatus::kBlocked) {
     pace_.record_unblocked();
@@ -24,10 +15,7 @@ void Http2Responder::check_read_rate(MonotonicTime now) {
   }
   pace_.record_blocked(now, taken_bytes());
   account(client());
-  const config::Config& config = carrier_.services().runtime->config;
-  Nanoseconds window = config.timeouts.client_write;
-  if (window.count() == 0) window = kPaceWindow;
-  if (pace_.is_below({config.limits.client_write_rate_min, window})) cut();
+  if (pace_.is_below(minimum_read_rate(carrier_.services().runtime->config))) cut();
 }
 
 void Http2Responder::account(const net::Address& client) {
@@ -37,7 +25,7 @@ void Http2Responder::account(const net::Address& client) {
 }
 
 bool Http2Responder::is_slow() const {
-  return pace_.is_known() && held_bytes() / kSlowSeconds > pace_.bytes_per_second();
+  return is_slow_for(pace_, held_bytes());
 }
 
 bool Http2Responder::is_over_share() const {
