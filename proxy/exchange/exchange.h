@@ -213,6 +213,8 @@ class Exchange final : public TransferReader, private LoadReader {
       kFromOrigin,
     };
     std::optional<http::Continuation> missing_rest() const;
+    // The body is written in parts, and its length is known.
+    bool is_in_parts() const;
     bool read_disk();
     bool start_fetch();
     void take_answer();

@@ -40,8 +40,11 @@ bool Exchange::ReaderDetachment::can_go_on() const {
     return false;
   }
   if (exchange_.content_.source().left().end == 0) return true;
-  return (exchange_.subscription_.transfer()->parts() != 0 && exchange_.response_->length) ||
-         missing_rest();
+  return is_in_parts() || missing_rest();
+}
+
+bool Exchange::ReaderDetachment::is_in_parts() const {
+  return exchange_.subscription_.transfer()->parts() != 0 && exchange_.response_->length;
 }
 
 void Exchange::ReaderDetachment::leave() {
@@ -65,16 +68,15 @@ void Exchange::ReaderDetachment::leave() {
 // It stays with the transfer, as one that holds nobody back: without a reader the rest might not be
 // written.
 bool Exchange::ReaderDetachment::read_disk() {
+  if (!is_in_parts()) return false;
   const std::shared_ptr<Transfer>& transfer = exchange_.subscription_.transfer();
-  const std::optional<std::uint64_t> length = exchange_.response_->length;
-  const std::uint64_t number = transfer->parts();
-  if (number == 0 || !length) return false;
+  const std::uint64_t length = *exchange_.response_->length;
   const BodyReader::Left left = exchange_.content_.source().left();
   if (!exchange_.content_.go_on_from_disk(
           {.key = exchange_.request_->hash,
-           .body = {.number = number, .length = *length},
+           .body = {.number = transfer->parts(), .length = length},
            .begin = left.begin,
-           .end = std::min(left.end, *length),
+           .end = std::min(left.end, length),
            .may_come = [transfer] { return transfer->may_parts_come(); }},
           [this] { exchange_.on_transfer(); })) {
     return false;

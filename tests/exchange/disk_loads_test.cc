@@ -53,6 +53,15 @@ TEST_CASE("what lies on disk is found and read", "[exchange][disk]") {
   CHECK(on.lookup.answers(*reader.found, *request, own));
 }
 
+TEST_CASE("whether anything is on disk is asked without being looked for", "[exchange][disk]") {
+  OnDisk on;
+  const auto request = on.request(get_path("/a"));
+  CHECK_FALSE(on.lookup.has_any(*request));
+  on.put(*request);
+  CHECK(on.lookup.has_any(*request));
+  CHECK_FALSE(on.lookup.has_any(*on.request(get_path("/b"))));
+}
+
 TEST_CASE("of the variants on disk the request's own is found", "[exchange][disk]") {
   OnDisk on;
   const auto german = on.request(get_path("/a", "Accept-Language: de\n"));

@@ -1,6 +1,7 @@
 // Exchanges that are answered without an origin, or whose content is refused.
 #include "proxy/exchange/exchange.h"
 
+#include <array>
 #include <chrono>
 #include <string>
 
@@ -313,6 +314,40 @@ config::Config purging() {
   config.listen.front().mode = config::Mode::kReverse;
   config.listen.front().purge_clients = {"127.0.0.0/8"};
   return config;
+}
+
+TEST_CASE("a purge that cannot be understood is refused with the reason, and what there is to say",
+          "[exchange][purge]") {
+  struct Row {
+    std::string fields;
+    std::string reason;
+    std::string why;  // in the response, behind the reason
+  };
+  const Row row = GENERATE(values<Row>({
+      {"X-Purge-Regex: " + std::string(kPurgePatternBytesMax + 1, 'x') + "\n", "pattern-too-long",
+       ""},
+      {"X-Cache-Tags: a\n", "tag-field-not-read", "cache.tag_fields does not have "},
+  }));
+  CAPTURE(row.fields);
+  FakePurger purger;
+  ExchangeFixture fixture("PURGE http://a.example/x HTTP/1.1\nHost: a.example\n" + row.fields,
+                          purging());
+  fixture.services.purger = &purger;
+  fixture.stream.status = ClientStream::Status::kBlocked;
+  fixture.exchange->start();
+  CHECK(purger.asked == nullptr);
+  CHECK(fixture.stream.response.head.starts_with("HTTP/1.1 400 "));
+  std::array<iovec, 4> room;
+  const auto peeked = fixture.stream.content->peek(room, 10'000);
+  REQUIRE(peeked.parts == 1);
+  const std::string text(static_cast<const char*>(room[0].iov_base), room[0].iov_len);
+  CAPTURE(text);
+  CHECK(text.contains(row.reason));
+  CHECK(text.contains(row.why));
+  fixture.stream.content->advance(peeked.bytes);
+  fixture.stream.status = ClientStream::Status::kDone;
+  fixture.exchange->on_writable();
+  CHECK(fixture.reason_of(Outcome::kBadRequest) == row.reason);
 }
 
 TEST_CASE("a purge is done elsewhere, and answered as that says", "[exchange][purge]") {
