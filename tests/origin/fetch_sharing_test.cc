@@ -178,6 +178,34 @@ TEST_CASE("a range whose whole is too large goes as it is, unless others wait fo
   CHECK(first.head.starts_with("HTTP/1.1 206"));
 }
 
+TEST_CASE("later ranges go as they are where a whole of unknown length was fetched for one in vain",
+          "[origin][fetch]") {
+  const bool whole = GENERATE(true, false);
+  const bool asks_range = GENERATE(true, false);
+  const bool has_length = GENERATE(true, false);
+  CAPTURE(whole, asks_range, has_length);
+  Origin origin;
+  World world({origin.url()}, {}, [](cache::KernelOptions& options) {
+    options.admission.policy = cache::AdmissionPolicy::kNever;
+  });
+  world.wastes_bytes = true;
+  const auto request =
+      world.request("GET /a HTTP/1.1\r\nHost: h\r\n" +
+                    std::string(asks_range ? "Range: bytes=0-1\r\n" : "") + "\r\n");
+  FetchPlan plan = table_plan();
+  plan.whole = whole;
+  std::optional<FetchReader> reader(std::in_place, world, request, std::move(plan));
+  world.run_until_asked(origin);
+  origin.say("HTTP/1.1 200 OK\r\n" + std::string(has_length ? "Content-Length: 10000\r\n\r\n01234"
+                                                            : "Transfer-Encoding: chunked\r\n"
+                                                              "\r\n5\r\n01234\r\n"));
+  world.run_until(origin, [&] { return reader->body == "01234"; });
+  reader.reset();
+  world.run_until(origin, [&] { return world.fetches.empty(); });
+  CHECK(world.inflight.are_ranges_alone(request->hash, world.loop->now()) ==
+        (whole && asks_range && !has_length));
+}
+
 TEST_CASE("a whole that the cache refuses for its size is not fetched for a range",
           "[origin][fetch]") {
   constexpr std::size_t kLargest = 1000;

@@ -216,6 +216,35 @@ TEST_CASE("the rest of a stored beginning is asked for, and makes the whole", "[
   CHECK(world.kernel->statistics().reserved_bytes == 0);
 }
 
+TEST_CASE("a redirection of a rest leads to a whole, and not to a rest of something else",
+          "[origin][parts]") {
+  Origin origin;
+  World world({origin.url()}, [](config::Config& config) {
+    config::Rule& rule = config.rule.emplace_back();
+    rule.path = {"/*"};
+    rule.follow_redirects = true;
+  });
+  bring(world, origin, {0, 4, "01234"});
+  const auto request = world.request(kAskWhole);
+  FetchPlan plan;
+  plan.whole = true;
+  plan.completes = world.stored(*request);
+  REQUIRE(plan.completes);
+  FetchReader reader(world, request, std::move(plan));
+  world.run_until_asked(origin);
+  CHECK(origin.asked.contains("Range: bytes=5-\r\n"));
+  origin.say("HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n");
+  world.run_until(origin, [&] {
+    return reader.is_done() || origin.asked.find("\r\n\r\n") != std::string::npos;
+  });
+  REQUIRE_FALSE(reader.is_done());
+  CHECK(origin.asked.starts_with("GET /b HTTP/1.1\r\n"));
+  CHECK_FALSE(origin.asked.contains("Range: "));
+  origin.say("HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: 10\r\n\r\nabcdefghij");
+  world.run_until(origin, [&] { return reader.is_done(); });
+  CHECK(reader.body == "abcdefghij");
+}
+
 std::string body_of(const store::Object& object) {
   if (object.is_inline()) return std::string(object.inline_body());
   std::string text;

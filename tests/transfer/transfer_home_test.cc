@@ -2,7 +2,9 @@
 
 #include <memory>
 #include <optional>
+#include <random>
 #include <thread>
+#include <vector>
 
 #include "tests/catch.h"
 
@@ -69,6 +71,26 @@ TEST_CASE("a wake-up is for one stay: who comes to the place next is not called"
   }
   f.home->leave(ticket);
   CHECK(f.home->find({}) == nullptr);
+}
+
+TEST_CASE("places of readers that have left are taken again, all of them", "[transfer][home]") {
+  constexpr std::size_t kTogether = 5;
+  HomeFixture f;
+  CountingTarget reader;
+  std::mt19937_64 random(1);
+  std::vector<TransferHome::Ticket> inside;
+  for (int i = 0; i < 1000; ++i) {
+    const bool enters = inside.size() < kTogether && (inside.empty() || random() % 2 == 0);
+    if (enters) {
+      inside.push_back(f.home->enter(reader));
+      REQUIRE(inside.back().place < kTogether);
+    } else {
+      const auto one = inside.begin() + static_cast<std::ptrdiff_t>(random() % inside.size());
+      f.home->leave(*one);
+      inside.erase(one);
+    }
+  }
+  for (const auto& ticket : inside) f.home->leave(ticket);
 }
 
 TEST_CASE("homes may take turns on one thread", "[transfer][home]") {
