@@ -379,10 +379,12 @@ DiskEntries::Reclaimed DiskEntries::reclaim(const ReclaimStep& step, Budget& bud
 
 DiskLoaded DiskEntries::load(std::span<const DiskRecord> records, Budget& budget, DiskTier& tier) {
   DiskLoaded loaded;
+  const auto prefetch = [&](std::size_t i) {
+    if (i < records.size()) table_.prefetch(EntryKeys::mixed_key(records[i].key));
+  };
+  for (std::size_t i = 0; i < kLoadAhead; ++i) prefetch(i);
   for (std::size_t i = 0; i < records.size(); ++i) {
-    if (i + kLoadAhead < records.size()) {
-      table_.prefetch(EntryKeys::mixed_key(records[i + kLoadAhead].key));
-    }
+    prefetch(i + kLoadAhead);
     if (tier.takes_found(records[i].place) && load_one(i, records[i], loaded, budget, tier)) {
       ++loaded.inserted;
       ++(records[i].part ? tier.counters.parts_loaded : tier.counters.loaded);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "base/time.h"
 #include "cache/types.h"
 #include "filter/hash.h"
@@ -66,7 +67,7 @@ class EntrySlab {
   bool has_cold() const { return has_cold_; }
   // Asks for the memory of the cold half, if there is one.
   void prefetch_cold(EntryRef ref) const {
-    if (has_cold_) __builtin_prefetch(&cold_[ref / kChunk][ref % kChunk]);
+    if (has_cold_) encore::prefetch(&cold_[ref / kChunk][ref % kChunk]);
   }
   // Maps cold halves from now on; those of existing entries are default ones (no payload, variant
   // 0, never stale). False if memory cannot be had. Reads all entries.

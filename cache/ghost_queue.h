@@ -9,6 +9,7 @@
 #include <deque>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "filter/hash.h"
 
 namespace encore::cache {
@@ -46,7 +47,7 @@ class GhostMap {
   // Asks for the memory that a search for the key begins with.
   void prefetch(std::uint64_t key) const {
     if (!slots_.empty()) {
-      __builtin_prefetch(&slots_[home_of(key)]);
+      encore::prefetch(&slots_[home_of(key)]);
     }
   }
   bool has(std::uint64_t key, std::uint64_t number) const {

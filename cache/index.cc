@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/check.h"
+#include "base/prefetch.h"
 
 namespace encore::cache {
 
@@ -238,13 +239,13 @@ void BasicIndex<Keys>::join(std::uint64_t mixed) {
 template <typename Keys>
 void BasicIndex<Keys>::prefetch(const Key& key) const {
   const std::uint64_t mixed = Keys::mix(key);
-  __builtin_prefetch(&directory_[directory_index(mixed)]->buckets[bucket_of(mixed)]);
+  encore::prefetch(&directory_[directory_index(mixed)]->buckets[bucket_of(mixed)]);
 }
 
 template <typename Keys>
 void BasicIndex<Keys>::prefetch_to_insert(const Key& key) const {
   prefetch(key);
-  __builtin_prefetch(directory_[directory_index(Keys::mix(key))]);
+  encore::prefetch(directory_[directory_index(Keys::mix(key))]);
 }
 
 template <typename Keys>

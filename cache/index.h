@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "cache/disk_slab.h"
 #include "cache/entry_slab.h"
 #include "filter/hash.h"
@@ -44,7 +45,7 @@ class EntryKeys {
   std::uint64_t mixed_of(EntryRef ref) const { return mix(slab_.hot(ref).key); }
   // The share of all keys whose mix() is below `position`, both as shares of 1.
   static double share_below(double position) { return position; }
-  void prefetch(EntryRef ref) const { __builtin_prefetch(&slab_.hot(ref)); }
+  void prefetch(EntryRef ref) const { encore::prefetch(&slab_.hot(ref)); }
   void prefetch_rest(EntryRef ref) const { slab_.prefetch_cold(ref); }
 
  private:
@@ -65,7 +66,7 @@ class DiskKeys {
   bool is_key_of(EntryRef ref, const Key& key) const { return slab_.at(ref).key() == key; }
   std::uint64_t mixed_of(EntryRef ref) const { return spread(slab_.at(ref).key().mixed); }
   static double share_below(double position) { return std::exp2(position) - 1; }
-  void prefetch(EntryRef ref) const { __builtin_prefetch(&slab_.at(ref)); }
+  void prefetch(EntryRef ref) const { encore::prefetch(&slab_.at(ref)); }
   void prefetch_rest(EntryRef /*ref*/) const {}
 
  private:

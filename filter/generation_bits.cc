@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/prefetch.h"
+
 namespace encore::filter {
 namespace {
 
@@ -36,11 +38,11 @@ std::uint64_t GenerationBits::lines_for(const FilterParameters& parameters) {
 
 void GenerationBits::prefetch(const Hash128& hash) const {
   if (positions_.in_one_line()) {
-    __builtin_prefetch(line(positions_.line_of(hash)));
+    encore::prefetch(line(positions_.line_of(hash)));
     return;
   }
   positions_.for_each(hash, [&](std::uint64_t i) {
-    __builtin_prefetch(line(i / kLineBits) + position_of(i).word);
+    encore::prefetch(line(i / kLineBits) + position_of(i).word);
     return true;
   });
 }

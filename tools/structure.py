@@ -167,6 +167,18 @@ def check_source(path, text):
             yield code.count("\n", 0, match.start()) + 1, f"{match.group()}: {folder} is pure"
 
 
+# Base's own adds what keeps GCC from dropping it (docs/decisions/0622).
+PREFETCH = re.compile(r"\b__builtin_prefetch\b")
+MAY_PREFETCH = ("base/prefetch.h", "filter/split_line.h", "filter/counting_filter.cc")
+
+
+def check_prefetch(path, text):
+    code = code_only(text)
+    if path not in MAY_PREFETCH:
+        for match in PREFETCH.finditer(code):
+            yield code.count("\n", 0, match.start()) + 1, f"{match.group()}: may be dropped, see base/prefetch.h"
+
+
 def check_text(path, text):
     lines = text.split("\n")
     if path.endswith((".h", ".cc", ".py")) and len(lines) - 1 > FILE_LINES_MAX:
@@ -188,6 +200,7 @@ def check_file(path, text):
             yield 1, "this folder has no place in the layering (tools/structure.py)"
         else:
             yield from check_source(path, text)
+            yield from check_prefetch(path, text)
 
 
 def check_tree(texts):

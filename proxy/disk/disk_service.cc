@@ -80,10 +80,17 @@ void DiskService::load_next() {
   (void)engine_->submit(DiskLane::kRead, 0, [self = shared_from_this()](DiskRun run) {
     if (run == DiskRun::kCancelled || self->is_stopping_) return;
     // A task for each segment, so that reads of requests go in between.
-    if (self->start_->step()) return self->load_next();
+    if (self->start_->step([&self] { self->read_ahead(); })) return self->load_next();
     self->state_.is_loading = false;
     // Segments may be reclaimed from here on.
     self->work(&DiskWriter::work);
+  });
+}
+
+void DiskService::read_ahead() {
+  // If it is refused, the next step reads.
+  (void)engine_->submit(DiskLane::kRead, 0, [self = shared_from_this()](DiskRun run) {
+    if (run == DiskRun::kRun) self->start_->read_ahead();
   });
 }
 

@@ -103,6 +103,8 @@ class DiskService : public std::enable_shared_from_this<DiskService> {
  private:
   void on_write_lane(std::function<void(DiskRun)> task);
   void load_next();
+  // Another thread reads what the next step of the load needs.
+  void read_ahead();
   Result<void> append(std::span<const Purge> purges);
   // On the lane that writes.
   void work(bool (DiskWriter::*part)());

@@ -54,12 +54,15 @@ void DiskStart::on_records(const FoundRecords& records) {
                    records.names});
 }
 
-bool DiskStart::step() {
+bool DiskStart::step(const std::function<void()>& on_ahead) {
   if (state_->is_offline()) return false;
   for (const Kept& kept : std::exchange(kept_, {})) {
     load({kept.segment, kept.sequence, kept.opened_at, kept.lines, kept.names});
   }
-  if (recovery_.step()) {
+  on_ahead_ = &on_ahead;
+  const bool is_told = recovery_.step();
+  on_ahead_ = nullptr;
+  if (is_told) {
     loaded_.fetch_add(1, std::memory_order_relaxed);
     // Segments are alike.
     const std::uint64_t expected = recovery_.counts().records * segments() / (loaded() + 1);

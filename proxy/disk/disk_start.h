@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,8 +28,11 @@ class DiskStart final : private RecoverySink {
   // The rules and the sequences are the state's from now on, and what is found goes to its kernel,
   // which knows the disk from here on. REQUIRES: begin() went well; nothing was placed yet.
   void attach(DiskState& state);
-  // Loads a segment; false: that was all, and the kernel knows.
-  bool step();
+  // Loads a segment; false: that was all, and the kernel knows. `on_ahead` is called within it where
+  // the next segment's footer may be read ahead.
+  bool step(const std::function<void()>& on_ahead);
+  // See Recovery; on any thread.
+  void read_ahead() { recovery_.read_ahead(); }
   // REQUIRES: step() has returned false.
   void write_footers() { recovery_.write_footers(); }
 
@@ -52,6 +56,9 @@ class DiskStart final : private RecoverySink {
 
   void on_rule(const Purge& purge) override { rules_.push_back(purge); }
   void on_records(const FoundRecords& records) override;
+  void on_ahead() override {
+    if (on_ahead_ != nullptr) (*on_ahead_)();
+  }
   void load(const FoundRecords& found);
   // For the kernel.
   struct Records {
@@ -77,6 +84,7 @@ class DiskStart final : private RecoverySink {
   bool is_attached_ = false;
   Records room_;  // for one batch after the other
   DiskState* state_ = nullptr;
+  const std::function<void()>* on_ahead_ = nullptr;  // within step()
   std::atomic<std::uint32_t> loaded_ = 0;
 };
 

@@ -9,7 +9,12 @@ namespace encore::disk {
 
 Recovery::Recovery(File& file, const Superblock& superblock, PurgeLog& purges, RecoverySink& sink,
                    const RecoveryOptions& options)
-    : file_(file), superblock_(superblock), purges_(purges), sink_(sink), options_(options) {}
+    : file_(file),
+      superblock_(superblock),
+      purges_(purges),
+      sink_(sink),
+      options_(options),
+      ahead_(file_, superblock_) {}
 
 Result<void> Recovery::begin() {
   auto loaded = purges_.load([this](const Purge& purge) {
@@ -51,6 +56,17 @@ void Recovery::read_headers() {
   }
   for (const SegmentHeader& header : headers_) sequences_[header.segment] = header.sequence;
   counts_.segments = static_cast<std::uint32_t>(headers_.size());
+  if (!headers_.empty()) ahead_.want(headers_.back(), {});
+}
+
+void Recovery::want_next() {
+  if (headers_.empty()) {
+    ahead_.release();
+    spare_ = {};
+    return;
+  }
+  ahead_.want(headers_.back(), std::exchange(spare_, {}));
+  sink_.on_ahead();
 }
 
 SegmentWriter::FoundState Recovery::found() const {
@@ -63,14 +79,13 @@ SegmentWriter::FoundState Recovery::found() const {
 }
 
 bool Recovery::step() {
-  if (headers_.empty()) {
-    room_ = {};
-    return false;
-  }
+  if (headers_.empty()) return false;
   // The newest first: what is found later never takes the place of a newer record.
   const SegmentHeader header = headers_.back();
   headers_.pop_back();
-  if (auto footer = read_footer(file_, superblock_, header, &room_)) {
+  auto footer = ahead_.take();
+  want_next();
+  if (footer) {
     tell(header, std::move(*footer));
     return true;
   }
@@ -127,7 +142,7 @@ void Recovery::tell(const SegmentHeader& header, Footer footer) {
     sink_.on_records({header.segment, header.sequence, header.opened_at, lines, footer.names});
     rest = rest.subspan(lines.size());
   }
-  room_.lines = std::move(footer.lines);
+  if (!headers_.empty()) spare_ = std::move(footer.lines);
 }
 
 }  // namespace encore::disk

@@ -3,7 +3,8 @@
 // record that is not reported yet is a miss, and a reported one is never older than one that is
 // reported later for its key. A segment without a sound footer is scanned record by record.
 //
-// Memory: one footer, the purged keys, a window of 1 MiB. Blocks in the device; thread-compatible.
+// Memory: one footer, and the lines of a second, the purged keys, a window of 1 MiB. Blocks in the
+// device; thread-compatible but for read_ahead().
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include "base/error.h"
 #include "proxy/disk/file.h"
 #include "proxy/disk/footer.h"
+#include "proxy/disk/footer_ahead.h"
 #include "proxy/disk/format.h"
 #include "proxy/disk/purge_log.h"
 #include "proxy/disk/segment_scan.h"
@@ -41,6 +43,8 @@ class RecoverySink {
   // A purge by a pattern: the reader of a record checks whether it matches.
   virtual void on_rule(const Purge& purge) = 0;
   virtual void on_records(const FoundRecords& records) = 0;
+  // The footer of the next segment may be read ahead: read_ahead() on another thread. Within step().
+  virtual void on_ahead() {}
 
  protected:
   ~RecoverySink() = default;
@@ -65,7 +69,8 @@ struct RecoveryOptions {
   bool writes_footers = true;
   // These footers wait for write_footers(), for another process may still write the segments.
   bool defers_footers = false;
-  std::size_t batch = 4096;  // lines reported in one call
+  // Lines reported in one call. The more, the more of them are in the same memory of the index.
+  std::size_t batch = 131072;
 };
 
 class Recovery {
@@ -78,6 +83,9 @@ class Recovery {
   Result<void> begin();
   // Tells the next segment's records; false: that was all. REQUIRES: begin() went well.
   bool step();
+  // Reads the footer that the next step() needs. On any thread; nothing where it is read already,
+  // or none is left.
+  void read_ahead() { ahead_.read(); }
   // Writes the footers that were deferred.
   void write_footers();
 
@@ -97,6 +105,8 @@ class Recovery {
     Footer footer;
     std::uint64_t end = 0;
   };
+  // The footer of the newest header that is left is wanted next.
+  void want_next();
   void tell(const SegmentHeader& header, Footer footer);
 
   struct HashKey {
@@ -115,7 +125,8 @@ class Recovery {
   std::vector<SegmentHeader> headers_;  // headers still to be reported, the newest last
   bool has_unknown_ = false;            // a header could not be read
   cache::DiskVersion version_max_ = 0;
-  FooterBuffer room_;
+  FooterAhead ahead_;
+  std::vector<RecordLine> spare_;  // memory for lines
   RecoveryCounts counts_;
   std::vector<DeferredFooter> deferred_;
 };

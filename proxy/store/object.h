@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/prefetch.h"
 #include "proxy/store/body.h"
 
 namespace encore::store {
@@ -183,7 +184,7 @@ class ObjectRef {
   // the other. REQUIRES: as share().
   static void prefetch(Payload payload) {
     const char* const line = reinterpret_cast<const char*>(at(payload));
-    for (std::size_t i = 0; i < kPrefetchedLines; ++i) __builtin_prefetch(line + i * 64);
+    for (std::size_t i = 0; i < kPrefetchedLines; ++i) encore::prefetch(line + i * 64);
   }
   // Reads a payload without a reference. REQUIRES: as share().
   static const Object& peek(Payload payload) { return *at(payload); }

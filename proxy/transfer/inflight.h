@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/prefetch.h"
 #include "base/time.h"
 #include "filter/hash.h"
 #include "proxy/transfer/invalidations.h"
@@ -104,7 +105,7 @@ class Inflight {
   bool are_ranges_alone(const filter::Hash128& hash, MonotonicTime now) const;
   // Tells the CPU that the key's place among the unshared ones will be asked for soon.
   [[gnu::always_inline]] void prefetch_unshared(const filter::Hash128& hash) const {
-    __builtin_prefetch(&unshared_[hash.lo % kUnsharedSlots]);
+    encore::prefetch(&unshared_[hash.lo % kUnsharedSlots]);
   }
 
  private:

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/prefetch.h"
+
 namespace encore::sim {
 namespace {
 
@@ -168,7 +170,7 @@ Result<std::span<const ReplayRequest>> SpoolReader::read() {
   constexpr std::size_t kAhead = 16;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (i + kAhead < requests_.size()) {
-      __builtin_prefetch(&objects_.key_of(requests_[i + kAhead].object));
+      encore::prefetch(&objects_.key_of(requests_[i + kAhead].object));
     }
     ReplayRequest& request = requests_[i];
     request.key = objects_.key_of(request.object);

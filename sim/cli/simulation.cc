@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/cpu_time.h"
+#include "base/prefetch.h"
 #include "sim/cli/memory_need.h"
 #include "sim/cli/parallel.h"
 #include "sim/cli/sample_runs.h"
@@ -24,8 +25,8 @@ void number_all(ObjectTable& objects, std::span<const Request> batch,
   constexpr std::size_t kAhead = 8;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (i + 2 * kAhead < batch.size()) {
-      __builtin_prefetch(objects.slot_of(batch[i + 2 * kAhead].key));
-      __builtin_prefetch(objects.object_of(batch[i + kAhead].key));
+      encore::prefetch(objects.slot_of(batch[i + 2 * kAhead].key));
+      encore::prefetch(objects.object_of(batch[i + kAhead].key));
     }
     objects.number(batch[i], chunk.emplace_back());
   }

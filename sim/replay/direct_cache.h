@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "cache/eviction_order.h"
 #include "cache/options.h"
 #include "cache/statistics.h"
@@ -116,13 +117,13 @@ class DirectCacheOf : public DirectCache {
 
   void ask_for_place(std::uint32_t object) const {
     if (object < places_.size()) {
-      __builtin_prefetch(&places_[object]);
+      encore::prefetch(&places_[object]);
     }
   }
   void ask_for_entry(const ReplayRequest& request) const {
     const Place place = request.object < places_.size() ? places_[request.object] : kNeverStored;
     if (is_resident(place)) {
-      __builtin_prefetch(&slab_.hot(entry_of(place)));
+      encore::prefetch(&slab_.hot(entry_of(place)));
       return;
     }
     if constexpr (requires { order_.expect(request.key); }) {
