@@ -5,11 +5,13 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools/mutate"))
 import choose
 import equivalent
+import world
 from mutants import KINDS, mutants_of
 from report import Report
 from trial import Verdict, road_of
@@ -189,6 +191,22 @@ class Equivalent(unittest.TestCase):
             self.assertTrue((ROOT / file).is_file(), file)
             mutants = mutants_of(file, (ROOT / file).read_text())
             self.assertEqual([], equivalent.stale_entries(entries, mutants, [file]))
+
+
+class Programs(unittest.TestCase):
+    def test_a_program_has_the_code_of_a_source_whose_names_the_linker_made_local(self):
+        for kind, has in (("T", True), ("t", True), ("U", False), ("W", False)):
+            made = world.World.__new__(world.World)
+            made.compile = {"cache/a.cc": ["c++", "-o", "a.o"]}
+            made.links = {"test": ["c++", "-o", "test", "b.o"]}
+            made.symbols = {}
+            names = {"a.o": "0 T f\n0 W any\n", "test": f"0 {kind} f\n0 W any\n"}
+            with tempfile.TemporaryDirectory() as folder:
+                made.build = pathlib.Path(folder)
+                (made.build / "a.o").touch()
+                with unittest.mock.patch.object(
+                        world, "output_of", lambda *words, names=names: names[pathlib.Path(words[-1]).name]):
+                    self.assertEqual(has, made.has_object("test", "cache/a.cc"), kind)
 
 
 class Reported(unittest.TestCase):

@@ -92,6 +92,14 @@ class Purity(unittest.TestCase):
             self.assertEqual([], faults("filter/a.cc", code + "\n"), code)
 
 
+class Prefetching(unittest.TestCase):
+    def test_the_built_in_is_used_where_its_calls_are_not_dropped(self):
+        code = "__builtin_prefetch(p);\n"
+        self.assertEqual(1, len(faults("cache/a.cc", code)))
+        self.assertEqual([], faults("base/prefetch.h", "#pragma once\n" + code))
+        self.assertEqual([], faults("cache/a.cc", "encore::prefetch(p);  // no __builtin_prefetch\n"))
+
+
 class Text(unittest.TestCase):
     def test_files_stay_small(self):
         self.assertEqual([], faults("base/a.cc", "\n" * 600))

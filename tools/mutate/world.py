@@ -132,12 +132,13 @@ class World:
                 included.setdefault(line[5 + len(str(self.root)):], []).append(source)
         return included
 
-    def defined_in(self, path):
-        """Names with code or data in a program or object, but for what any object may have."""
+    def defined_in(self, path, wanted="TDBR"):
+        """Names with code or data in a program or object, of the kinds of nm that are wanted: others are what
+        any object may have."""
         if path not in self.symbols:
             lines = output_of("nm", "--defined-only", str(self.build / path)).splitlines()
             kinds = (line.split(" ", 2) for line in lines)
-            self.symbols[path] = {each[2] for each in kinds if len(each) == 3 and each[1] in "TDBR"}
+            self.symbols[path] = {each[2] for each in kinds if len(each) == 3 and each[1] in wanted}
         return self.symbols[path]
 
     def has_object(self, program, source):
@@ -145,8 +146,9 @@ class World:
         object_ = self.object_of(source)
         if object_ in self.link_of(program):
             return True
+        # The linker makes a name local if one object of the program says that it is hidden.
         return (self.build / object_).is_file() and bool(
-            self.defined_in(object_) & self.defined_in(program))
+            self.defined_in(object_) & self.defined_in(program, "TDBRtdbr"))
 
     # Mutants
 
