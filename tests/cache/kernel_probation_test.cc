@@ -122,6 +122,19 @@ TEST_CASE("What comes waits in memory, and what is known after that goes to disk
   CHECK(kernel->statistics().objects > kernel->statistics().waiting_objects);
 }
 
+TEST_CASE(
+    "Of what is in memory the newer one waits on if the older one waits, and is resident else",
+    "[cache][probation]") {
+  const auto kernel = make_kernel(probation_options(GENERATE(1U, 8U)));
+  CHECK(request(*kernel, 1, 500).reason == AdmitReason::kWaits);
+  CHECK(kernel->admit(key(1), {.size_bytes = 600}, at(1)) == AdmitReason::kWaits);
+  // It would not fit into memory.
+  CHECK(kernel->admit(key(1), {.size_bytes = kLargest + 1, .disk_only = true}, at(1)) ==
+        AdmitReason::kResident);
+  kernel->commit(key(2), {.charge_bytes = 500, .payload = 3}, 0, at(1));
+  CHECK(kernel->admit(key(2), {.size_bytes = 600}, at(1)) == AdmitReason::kResident);
+}
+
 TEST_CASE("A hint spares the probation, but not the disk's bound of sizes", "[cache][probation]") {
   const auto kernel = make_kernel(probation_options(GENERATE(1U, 8U)));
   CHECK(kernel->admit(key(1), {.size_bytes = 500, .hinted = true}, at(1)) ==
