@@ -163,15 +163,21 @@ TEST_CASE("only a beginning that its tag proves the same to the byte is complete
   CHECK(may_complete(*stored, 1000) == may);
 }
 
+// For the rest of the stored part, which makes the whole.
+FetchPlan completing(World& world, const RequestContext& request) {
+  FetchPlan plan;
+  plan.whole = true;
+  plan.completes = world.stored(request);
+  REQUIRE(plan.completes);
+  return plan;
+}
+
 TEST_CASE("the rest of a stored beginning is asked for, and makes the whole", "[origin][parts]") {
   Origin origin;
   World world({origin.url()});
   bring(world, origin, {0, 4, "01234"});
   const auto request = world.request(kAskWhole);
-  FetchPlan plan;
-  plan.whole = true;
-  plan.completes = world.stored(*request);
-  REQUIRE(plan.completes);
+  FetchPlan plan = completing(world, *request);
   REQUIRE(may_complete(*plan.completes, 5));
   CHECK_FALSE(may_complete(*plan.completes, 4));
   FetchReader reader(world, request, std::move(plan));
@@ -226,11 +232,7 @@ TEST_CASE("a redirection of a rest leads to a whole, and not to a rest of someth
   });
   bring(world, origin, {0, 4, "01234"});
   const auto request = world.request(kAskWhole);
-  FetchPlan plan;
-  plan.whole = true;
-  plan.completes = world.stored(*request);
-  REQUIRE(plan.completes);
-  FetchReader reader(world, request, std::move(plan));
+  FetchReader reader(world, request, completing(world, *request));
   world.run_until_asked(origin);
   CHECK(origin.asked.contains("Range: bytes=5-\r\n"));
   origin.say("HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n");
@@ -396,11 +398,7 @@ TEST_CASE("the rest of a beginning brings what is for the one who asked, and its
   bring(world, origin, whole, 0, size / 2, cookie,
         "Cache-Control: max-age=60\r\nSurrogate-Key: old\r\n");
   const auto request = world.request(kAskWhole);
-  FetchPlan plan;
-  plan.whole = true;
-  plan.completes = world.stored(*request);
-  REQUIRE(plan.completes);
-  FetchReader reader(world, request, std::move(plan));
+  FetchReader reader(world, request, completing(world, *request));
   world.run_until_asked(origin);
   origin.say(part_of(whole, size / 2, size,
                      "Cache-Control: max-age=60\r\nSet-Cookie: b=2\r\nX-A: 1\r\n" + age +
