@@ -49,8 +49,10 @@ class Drain(HalfwayCase):
             client.read_head()
             client.read_exactly(500)
         elif kind == "upload":
+            connections = origin.connections
             client.send(f"POST {origin.url('/upload')} HTTP/1.1\r\nHost: {origin.authority}\r\n"
                         "Content-Length: 9\r\n\r\nhalf")
+            eventually(lambda: origin.connections > connections, "it is on its way")
         else:
             client.request(origin.url(f"/{kind}"))
             eventually(lambda: origin.count(f"/{kind}") == 1, "it is asked")
