@@ -27,6 +27,8 @@ const std::size_t TurnShares::kShareMax = std::size_t{1} << 20;
 const std::uint64_t TurnShares::kLeastForWaiting = std::uint64_t{1} << 20;
 // Some 0.1 ms.
 const std::size_t TurnShares::kShortTurnBytes = std::size_t{512} << 10;
+// Some 8 us, a hit of 1 KiB.
+const std::size_t TurnShares::kLittleCost = std::size_t{40} << 10;
 const std::uint64_t TurnShares::kCallCost = std::uint64_t{8} << 10;
 
 std::size_t TurnShares::share_of(std::size_t waiting) {
@@ -48,7 +50,7 @@ void TurnShares::wait(DeferredNode& node, void (*call)(DeferredNode& node)) {
 
 void TurnShares::serve_waiting() {
   share_ = is_short() ? kShortTurnBytes : share_of(waiting_);
-  const std::uint64_t least = is_short() ? kShortTurnBytes : kLeastForWaiting;
+  const std::uint64_t least = is_short() ? short_turn_bytes_ : kLeastForWaiting;
   const std::uint64_t end = std::max(turn_bytes(), moved_ + least);
   is_serving_ = true;
   while (waiting_ != 0 && moved_ < end) {

@@ -29,10 +29,12 @@ class TurnShares {
   static const std::uint64_t kLeastForWaiting;
   static const std::uint64_t kCallCost;
   // Such a response is small, and the kShortTurns turns after its end are short: kShortTurnBytes,
-  // or the share of one that waits.
+  // or the share of one that waits, and kLittleCost for each small response that ended in the turn
+  // before. So clients of large responses have as much of the time as those of small ones.
   static constexpr std::size_t kLittleBytes = std::size_t{64} << 10;
   static constexpr int kShortTurns = 16;
   static const std::size_t kShortTurnBytes;
+  static const std::size_t kLittleCost;
 
   TurnShares() = default;
   TurnShares(const TurnShares&) = delete;
@@ -41,10 +43,14 @@ class TurnShares {
   void begin_turn() {
     moved_ = 0;
     if (short_turns_ != 0) --short_turns_;
+    short_turn_bytes_ = std::min(kTurnBytes, kShortTurnBytes + ended_ * kLittleCost);
+    ended_ = 0;
   }
   // Counts a response of so many bytes that has ended.
   void count_response(std::uint64_t bytes) {
-    if (bytes <= kLittleBytes) short_turns_ = kShortTurns;
+    if (bytes > kLittleBytes) return;
+    short_turns_ = kShortTurns;
+    ++ended_;
   }
   // Counts bytes of this turn, moved by the connection of the node; `cost` is 1 or kTlsCost.
   void count_read(DeferredNode& node, std::size_t bytes, std::uint64_t cost) {
@@ -86,7 +92,7 @@ class TurnShares {
 
  private:
   bool is_short() const { return short_turns_ != 0; }
-  std::uint64_t turn_bytes() const { return is_short() ? kShortTurnBytes : kTurnBytes; }
+  std::uint64_t turn_bytes() const { return is_short() ? short_turn_bytes_ : kTurnBytes; }
   void serve_waiting();
 
   DeferredList queue_;
@@ -97,7 +103,9 @@ class TurnShares {
   std::size_t share_ = 0;   // share of each connection that is served in this turn
   std::size_t served_ = 0;  // written of it by the one that is called
   bool is_serving_ = false;
-  int short_turns_ = 0;  // this one, and those to come
+  int short_turns_ = 0;      // this one, and those to come
+  std::uint64_t ended_ = 0;  // small responses in this turn
+  std::uint64_t short_turn_bytes_ = kShortTurnBytes;
 };
 
 }  // namespace encore::net
