@@ -3,9 +3,9 @@
 // none lately goes behind all that wait. The more of them wait, the smaller is the share of each.
 //
 // A turn is bounded so that a request for something small, which waits for nobody, waits for a
-// millisecond at most, and for an eighth of that where such requests were lately answered. Reads no
-// clock: bytes stand for time. Confined to its loop's thread. Why a queue, and no priorities:
-// docs/decisions/0320.
+// millisecond at most. It is shorter where such requests were lately answered, down to an eighth of
+// that where they were few. Reads no clock: bytes stand for time. Confined to its loop's thread.
+// Why a queue, and no priorities: docs/decisions/0320.
 #pragma once
 
 #include <algorithm>
