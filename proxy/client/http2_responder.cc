@@ -24,9 +24,7 @@ void Http2Responder::account(const net::Address& client) {
   holding_.set(carrier_.services().transfer_memory, client, is_blocked ? held_bytes() : 0);
 }
 
-bool Http2Responder::is_slow() const {
-  return is_slow_for(pace_, held_bytes());
-}
+bool Http2Responder::is_slow() const { return is_slow_for(pace_, held_bytes()); }
 
 bool Http2Responder::is_over_share() const {
   return holding_.is_over(

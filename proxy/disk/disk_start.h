@@ -28,8 +28,8 @@ class DiskStart final : private RecoverySink {
   // The rules and the sequences are the state's from now on, and what is found goes to its kernel,
   // which knows the disk from here on. REQUIRES: begin() went well; nothing was placed yet.
   void attach(DiskState& state);
-  // Loads a segment; false: that was all, and the kernel knows. `on_ahead` is called within it where
-  // the next segment's footer may be read ahead.
+  // Loads a segment; false: that was all, and the kernel knows. `on_ahead` is called within it
+  // where the next segment's footer may be read ahead.
   bool step(const std::function<void()>& on_ahead);
   // See Recovery; on any thread.
   void read_ahead() { recovery_.read_ahead(); }

@@ -43,7 +43,8 @@ class RecoverySink {
   // A purge by a pattern: the reader of a record checks whether it matches.
   virtual void on_rule(const Purge& purge) = 0;
   virtual void on_records(const FoundRecords& records) = 0;
-  // The footer of the next segment may be read ahead: read_ahead() on another thread. Within step().
+  // The footer of the next segment may be read ahead: read_ahead() on another thread. Within
+  // step().
   virtual void on_ahead() {}
 
  protected:
