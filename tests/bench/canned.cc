@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -139,10 +140,21 @@ int listen_on(std::uint16_t port) {
   if (fd < 0) die("socket");
   int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   sockaddr_in address = loopback(port);
   if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("bind");
   if (listen(fd, kBacklog) != 0) die("listen");
   return fd;
+}
+
+void fork_workers(std::size_t workers) {
+  for (std::size_t i = 1; i < workers; ++i) {
+    const pid_t child = fork();
+    if (child < 0) die("fork");
+    if (child > 0) continue;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    return;
+  }
 }
 
 int accept_one(int listener) {

@@ -15,8 +15,11 @@
 namespace encore::bench {
 
 // Opens a non-blocking listening socket on 127.0.0.1. Ends the program with a message where the
-// port cannot be had.
+// port cannot be had. Processes may share a port: the kernel spreads the connections.
 int listen_on(std::uint16_t port);
+
+// Goes on in `workers` processes, this one and its children, which end with it.
+void fork_workers(std::size_t workers);
 
 // Accepts one connection, non-blocking and without Nagle's delay. -1 where none is waiting.
 int accept_one(int listener);

@@ -1,5 +1,5 @@
 // The floor: a server that answers every request with canned bytes, one read and one write each.
-//   floor_server --port=P --bytes=1024 [--objects=N]
+//   floor_server --port=P --bytes=1024 [--objects=N] [--workers=N]
 // With more than one object the target is hashed and chooses one, so that the answer comes out of
 // as much memory as a cache of that many objects would touch.
 #include <xxhash.h>
@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   using encore::bench::number_argument;
   Floor floor(number_argument(argc, argv, "bytes", 1024),
               number_argument(argc, argv, "objects", 1));
+  encore::bench::fork_workers(number_argument(argc, argv, "workers", 1));
   event_base* base = event_base_new();
   auto port = static_cast<std::uint16_t>(number_argument(argc, argv, "port", 0));
   encore::bench::serve(base, port, &floor);

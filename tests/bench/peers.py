@@ -225,8 +225,8 @@ class Fleet:
         self.origin = self.get("origin")
 
     def get(self, name):
-        """`origin`, `relay`, `floor:BYTES[:OBJECTS]`, or encore, nginx, haproxy with `+log`, or they and
-        trafficserver with `+two`: two workers, on any CPU; `encore+always` stores at the first
+        """`origin`, `relay`, `floor:BYTES[:OBJECTS]`, or encore, nginx, haproxy with `+log`, or they, the floor
+        and trafficserver with `+two`: two workers, on any CPU; `encore+always` stores at the first
         request, `encore+disk` on a disk as well."""
         if name not in self.servers:
             kind = name.partition(":")[0].partition("+")[0]
@@ -264,7 +264,7 @@ class Fleet:
             return missing_server(name, f"{path.name} is not built")
         port = free_port()
         return Server(name, [path, f"--port={port}", *arguments], port,
-                      log=self.directory / f"{program}.out")
+                      log=self.directory / f"{program}.out", cpu=self._cpu(name))
 
     def _start_origin(self, name):
         return self._load_program(name, "origin", [])
@@ -273,9 +273,9 @@ class Fleet:
         return self._load_program(name, "relay", [f"--upstream={self.origin.port}"])
 
     def _start_floor(self, name):
-        size, _, objects = name.partition(":")[2].partition(":")
-        return self._load_program(name, "floor_server",
-                                  [f"--bytes={size}", f"--objects={objects or 1}"])
+        size, _, objects = name.partition("+")[0].partition(":")[2].partition(":")
+        return self._load_program(name, "floor_server", [f"--bytes={size}", f"--objects={objects or 1}",
+                                                         f"--workers={self._workers(name)}"])
 
     def _start_nginx(self, name):
         program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
