@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <functional>
+#include <utility>
 
 #include "base/check.h"
 #include "base/prefetch.h"
@@ -190,9 +191,9 @@ bool BasicIndex<Keys>::has_to_split(const Segment& segment, std::uint64_t mixed)
 
 template <typename Keys>
 void BasicIndex<Keys>::split(std::uint64_t mixed) {
-  Segment* const old = directory_[directory_index(mixed)];
-  ENCORE_CHECK(old->depth < kDepthMax, "the hash tells the keys apart");
-  if (old->depth == depth_) {
+  Segment& low = *directory_[directory_index(mixed)];
+  ENCORE_CHECK(low.depth < kDepthMax, "the hash tells the keys apart");
+  if (low.depth == depth_) {
     std::vector<Segment*> twice(directory_.size() * 2);
     for (std::size_t i = 0; i < twice.size(); ++i) {
       twice[i] = directory_[i / 2];
@@ -200,17 +201,14 @@ void BasicIndex<Keys>::split(std::uint64_t mixed) {
     directory_ = std::move(twice);
     ++depth_;
   }
-  auto* const low = new Segment;  // both belong to the directory
-  auto* const high = new Segment;
-  put_all(*old, *low, high);
-  low->depth = high->depth = old->depth + 1;
-  const std::size_t half = std::size_t{1} << (depth_ - low->depth);
+  auto* const high = new Segment;  // the directory's
+  // The lower half stays where it is: what is aligned does not fit into the hole of a freed one.
+  const Segment all = std::exchange(low, {});
+  put_all(all, low, high);
+  low.depth = high->depth = all.depth + 1;
+  const std::size_t half = std::size_t{1} << (depth_ - low.depth);
   const std::size_t first = directory_index(mixed) & ~(2 * half - 1);
-  for (std::size_t i = 0; i < half; ++i) {
-    directory_[first + i] = low;
-    directory_[first + half + i] = high;
-  }
-  delete old;
+  for (std::size_t i = 0; i < half; ++i) directory_[first + half + i] = high;
   ++segments_;
 }
 
