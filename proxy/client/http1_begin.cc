@@ -15,7 +15,7 @@ void Http1Connection::begin() {
     head_since_ = services_.loop.now();
     services_.keeper.note_unfinished_head(*this, 0);
   }
-  if (stream_.is_tls() && !shake_hands()) return;
+  if (stream_.is_tls()) (void)shake_hands();
   resume();
 }
 

@@ -303,7 +303,7 @@ void Http1Connection::on_stream_end(After after) {
 
 void Http1Connection::on_switched(std::shared_ptr<const RequestContext> request, Http1Writer writer,
                                   SwitchedConnection switched) {
-  if (is_closed()) return;
+  ENCORE_CHECK(!is_closed(), "the request of a closed connection has ended");
   services_.retired.add(std::move(request_));
   tunnel_.reset(new TunnelExchange(services_.tunnel, *this, std::move(request)));
   tunnel_->start_switched(std::move(writer), std::move(switched));

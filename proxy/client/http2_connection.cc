@@ -118,11 +118,6 @@ void Http2Connection::on_eof(net::Stream&) {
   flush_later();
 }
 
-void Http2Connection::await_delivery() {
-  awaits_delivery_ = true;
-  flush_later();
-}
-
 void Http2Connection::on_error(net::Stream&, net::CloseReason reason, int) {
   close(How::kByReset, {.detail = net::to_string(reason)});
 }

@@ -83,7 +83,7 @@ class Http2Connection final : public ClientConnection,
   void on_responder_end(Http2Responder& work) override;
   void on_switched(Http2Stream& work, SwitchedConnection switched) override;
   void on_login(Http2PendingStream& work) override;
-  void await_delivery() override;
+  void await_delivery() override { awaits_delivery_ = true; }
 
   bool is_draining() const {
     return services_.keeper.is_draining() || listener_.closed || is_revoked_;

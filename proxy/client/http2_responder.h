@@ -54,7 +54,7 @@ class Http2Carrier {
   virtual void on_switched(Http2Stream& work, SwitchedConnection switched) = 0;
   // The login that the stream has waited for is known.
   virtual void on_login(Http2PendingStream& work) = 0;
-  // Tells by on_writable() when the response is delivered.
+  // Tells by on_writable() when the response is delivered. REQUIRES: the caller flushes.
   virtual void await_delivery() = 0;
 
  protected:
