@@ -19,9 +19,11 @@ notebook_packages=(python3-matplotlib python3-nbclient python3-nbformat python3-
 # Node comes from other places too; Debian's npm is taken only where there is none.
 command -v npm >/dev/null || test_packages+=(npm)
 clang_packages=(clang-19 libclang-rt-19-dev)
-lint_packages=(clang-tidy-19 clang-format-19 git python3 pybind11-dev python3-dev)
+# The lint sees the benches, too.
+bench_libraries=(libbenchmark-dev liburing-dev)
+lint_packages=(clang-tidy-19 clang-format-19 git python3 pybind11-dev python3-dev "${bench_libraries[@]}")
 package_packages=(debhelper dh-python dpkg-dev git lintian pybind11-dev python3 python3-dev)
-bench_packages=(libbenchmark-dev wrk haproxy nginx-light python3 strace)
+bench_packages=("${bench_libraries[@]}" wrk haproxy nginx-light python3 strace)
 wiki_packages=(
   mediawiki nginx-light php-fpm php-cli php-sqlite3 php-mbstring php-xml php-intl php-gd varnish
 )

@@ -98,7 +98,7 @@ THIRD_PARTY = [
     (r"xgboost/", ["sim/learn"]),
     (r"pybind11/", ["sim/python"]),
     (r"catch2/", ["tests"]),
-    (r"benchmark/", ["tests/bench"]),
+    (r"benchmark/|liburing", ["tests/bench"]),
 ]
 NOT_IN_HEADERS = re.compile(r"re2/|hiredis/|nghttp2/|spdlog/|toml\+\+/|CLI/|nlohmann/|boost/|curl/")
 

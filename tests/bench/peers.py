@@ -225,9 +225,9 @@ class Fleet:
         self.origin = self.get("origin")
 
     def get(self, name):
-        """`origin`, `relay`, `floor:BYTES[:OBJECTS]`, or encore, nginx, haproxy with `+log`, or they, the floor
-        and trafficserver with `+two`: two workers, on any CPU; `encore+always` stores at the first
-        request, `encore+disk` on a disk as well."""
+        """`origin`, `relay`, `floor:BYTES[:OBJECTS]`, the last two on io_uring (`uring`, `uring:BYTES`). Or
+        encore, nginx, haproxy with `+log`; they, the floor and trafficserver with `+two`: two workers, on any CPU.
+        `encore+always` stores at the first request, `encore+disk` on a disk as well."""
         if name not in self.servers:
             kind = name.partition(":")[0].partition("+")[0]
             self.servers[name] = getattr(self, "_start_" + kind)(name)
@@ -276,6 +276,11 @@ class Fleet:
         size, _, objects = name.partition("+")[0].partition(":")[2].partition(":")
         return self._load_program(name, "floor_server", [f"--bytes={size}", f"--objects={objects or 1}",
                                                          f"--workers={self._workers(name)}"])
+
+    def _start_uring(self, name):
+        size = name.partition(":")[2]
+        what = f"--bytes={size}" if size else f"--upstream={self.origin.port}"
+        return self._load_program(name, "uring_floor", [what])
 
     def _start_nginx(self, name):
         program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
