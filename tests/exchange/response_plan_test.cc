@@ -254,6 +254,9 @@ TEST_CASE("a range of a stored part is cut by where the part lies", "[exchange][
   CHECK(plan.parts[0].range.begin == 20);
   CHECK(plan.parts[0].range.end == 30);
   CHECK(plan.head.find("Content-Range: bytes 120-129/1000\r\n") != std::string::npos);
+  // The stored fields are those of the whole.
+  CHECK(plan.head.find("Content-Type: text/plain\r\n") != std::string::npos);
+  CHECK(plan.head.find("ETag: \"a\"\r\n") != std::string::npos);
 }
 
 }  // namespace
