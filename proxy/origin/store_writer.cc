@@ -272,7 +272,7 @@ store::ObjectRef StoreWriter::make_object(const Made& made) {
   const store::ObjectParts parts = {
       .key = key, .meta = std::as_bytes(std::span(&made.meta, 1)), .head = made.head};
   if (on_disk_alone_) {
-    auto object = make_bodiless(services_.store, parts);
+    auto object = services_.store.make_small(parts, {});
     return object ? std::move(*object) : store::ObjectRef();
   }
   const store::BodyRef& body = made.body;

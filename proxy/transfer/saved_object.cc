@@ -199,17 +199,6 @@ std::unique_ptr<disk::RecordSource> make_record_source(store::ObjectRef object,
   return std::make_unique<ObjectSource>(std::move(object), key, times, clocks);
 }
 
-Result<store::ObjectRef> make_bodiless(store::Store& store, const store::ObjectParts& parts) {
-  if (cache::is_inline(
-          {.key = parts.key.size(), .meta = parts.meta.size(), .head = parts.head.size()})) {
-    return store.make_small(parts, {});
-  }
-  auto writer = store.reserve({.key = parts.key, .length = 0, .body = {}});
-  if (!writer) return std::unexpected(writer.error());
-  (*writer)->body()->complete();
-  return (*writer)->commit(parts);
-}
-
 std::uint64_t record_bytes_of_part(std::uint64_t bytes) {
   return disk::record_bytes({.body_bytes = bytes});
 }

@@ -48,9 +48,6 @@ std::uint64_t record_bytes_of_part(std::uint64_t bytes);
 std::unique_ptr<disk::RecordSource> make_part_source(BodyPart part, const filter::Hash128& key,
                                                      const Clocks& clocks);
 
-// An object of head and meta alone. Errors: no memory.
-Result<store::ObjectRef> make_bodiless(store::Store& store, const store::ObjectParts& parts);
-
 enum class LoadFault : std::uint8_t {
   kDamaged,   // it is not what was written
   kNoMemory,  // the store has no room for it
