@@ -356,4 +356,20 @@ TEST_CASE("no turn has the number of an earlier one, also where nothing is left"
   }
 }
 
+TEST_CASE("a purge that takes the place of all others is reported", "[disk]") {
+  Served served({.engine = ServedEngine::kInline}, 1);
+  REQUIRE(served.start().empty());
+  const auto report = [&] { return served.disks().statistics().disks[0]; };
+  std::uint64_t entries = 0;
+  for (std::uint64_t i = 1; report().purge_log_overflows == 0; ++i) {
+    REQUIRE(i < 20'000);
+    REQUIRE(report().purge_log_entries >= entries);
+    entries = report().purge_log_entries;
+    served.purge(PurgeKind::kPrefix, std::to_string(i) + std::string(3000, 'x'));
+  }
+  CHECK(entries > 10);
+  CHECK(report().purge_log_overflows == 1);
+  CHECK(report().purge_log_entries < entries);
+}
+
 }  // namespace encore::disk
