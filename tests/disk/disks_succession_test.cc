@@ -2,6 +2,7 @@
 #include <memory>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "proxy/disk/disk_service.h"
 #include "tests/catch.h"
@@ -95,6 +96,29 @@ TEST_CASE("a disk without its latest purges is emptied, but not while another pr
   const auto emptied = open(later);
   REQUIRE(emptied);
   CHECK_THAT((*emptied)->report().emptied_for, Catch::Contains("an older copy"));
+}
+
+TEST_CASE("a disk that has stopped is neither handed over nor taken over, and says so once",
+          "[disk]") {
+  const auto disk =
+      DiskService::open(std::make_unique<MemoryFile>(),
+                        {.disk_bytes = 2'500'000U,
+                         .segment_bytes = 128U << 10U,
+                         .identity_seed = {1, 2},
+                         .uuid = {},
+                         .now = 1'700'000'000U,
+                         .clear = false},
+                        {.number = 0, .bytes = 2'500'000U, .engine = {}, .matches_rule = {}},
+                        std::make_shared<DiskCommon>());
+  REQUIRE(disk);
+  (*disk)->set_engine(make_inline_engine());
+  (*disk)->stop(Nanoseconds(0));
+  std::vector<bool> said;
+  const auto note = [&](bool done) { said.push_back(done); };
+  (*disk)->hold(note);
+  (*disk)->resume(note);
+  (*disk)->take_over({}, note);
+  CHECK(said == std::vector<bool>{false, false, false});
 }
 
 }  // namespace encore::disk

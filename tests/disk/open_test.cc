@@ -12,6 +12,7 @@
 #include "tests/disk/model/history.h"
 #include "tests/disk/model/memory_file.h"
 #include "tests/disk/model/start.h"
+#include "tests/disk/model/switched_file.h"
 
 namespace encore::disk {
 namespace {
@@ -177,6 +178,36 @@ TEST_CASE("segments that a device still has are not there when it grows again", 
   REQUIRE(open_disk(file, options_of(4 * kMiB)));
   const Start start(file, *read_superblock(file), {});
   CHECK(start.counts().segments == 0);
+}
+
+TEST_CASE("a disk for which there is no room is not made", "[disk]") {
+  MemoryFile file;
+  FileSwitch device;
+  device.is_full = true;
+  SwitchedFile full(file, device);
+  CHECK(is_in("no room", error_of(full, options_of(4 * kMiB))));
+  CHECK(file.image().empty());
+  device.is_full = false;
+  CHECK(open_disk(full, options_of(4 * kMiB)));
+}
+
+TEST_CASE("a segment whose header cannot be read may be the newest", "[disk]") {
+  constexpr WallSeconds kNow = 1'700'000'000U;
+  MemoryFile file;
+  const auto superblock = open_disk(file, options_of(4 * kMiB));
+  REQUIRE(superblock);
+  FileSwitch device;
+  device.from = superblock->segment_offset(superblock->segments - 1);
+  SwitchedFile switched(file, device);
+  for (const bool is_damaged : {false, true}) {
+    device.reads_fail = is_damaged;
+    const Start start(switched, *superblock, {.now = kNow});
+    REQUIRE(start.refusal().empty());
+    CHECK(start.counts().unreadable == (is_damaged ? 1 : 0));
+    CHECK(start.found().has_unknown == is_damaged);
+    const cache::DiskVersion by_the_clock = cache::DiskVersion{kNow} << kVersionsASecond;
+    CHECK((start.found().version_max >= by_the_clock) == is_damaged);
+  }
 }
 
 TEST_CASE("whatever fails while a disk is opened, the next start goes on", "[disk]") {

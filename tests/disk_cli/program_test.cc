@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "proxy/disk/cli/saved_text.h"
 #include "proxy/disk/cli/shown.h"
+#include "proxy/disk/cli/wear.h"
 #include "tests/catch.h"
 #include "tests/disk_cli/made/made_disk.h"
 #include "tests/temporary_directory.h"
@@ -410,6 +411,21 @@ TEST_CASE("spans have their largest unit, and times are UTC", "[disk-cli]") {
   CHECK(shown_span(2 * 86'400) == "2d");
   CHECK(shown_time(0) == "1970-01-01 00:00:00 UTC");
   CHECK(shown_time(1'709'210'096) == "2024-02-29 12:34:56 UTC");
+}
+
+TEST_CASE("the wear of a disk is of its device, by what is written a day", "[disk-cli]") {
+  Made made;
+  CHECK(look_at_wear(made.directory / "none", kTiB, kNow)->has_value() == false);
+  for (int i = 0; i < 8; ++i) {
+    made.disk->write({.url = "http://a.example/" + std::to_string(i),
+                      .body_bytes = 100'000,
+                      .stored_at = kNow - 7200});
+  }
+  made.disk->stop();
+  const auto wear = look_at_wear(made.path, kTiB, kNow);
+  REQUIRE(wear);
+  REQUIRE(*wear);
+  CHECK_THAT(**wear, Catch::Contains("MiB a day, at which the 1TiB that its device is rated for"));
 }
 
 }  // namespace encore::disk

@@ -14,6 +14,7 @@ namespace encore::disk {
 struct FileSwitch {
   std::atomic<bool> reads_fail = false;
   std::atomic<bool> writes_fail = false;  // and syncs
+  std::atomic<bool> is_full = false;      // it promises no room, and is written nevertheless
   std::atomic<std::uint64_t> from = 0;    // only what is at this offset or behind it fails
   std::atomic<std::uint64_t> reads = 0;
 };
@@ -40,7 +41,9 @@ class SwitchedFile final : public File {
     const std::scoped_lock lock(mutex_);
     return file_.sync();
   }
-  Result<void> allocate(std::uint64_t bytes) override { return file_.allocate(bytes); }
+  Result<void> allocate(std::uint64_t bytes) override {
+    return state_.is_full ? fail("no room: it was told to be full") : file_.allocate(bytes);
+  }
   Result<void> truncate(std::uint64_t bytes) override { return file_.truncate(bytes); }
   Result<std::uint64_t> size() override { return file_.size(); }
   const std::string& path() const override { return file_.path(); }
