@@ -20,6 +20,7 @@
 
 #include "proxy/client/http1_connection.h"
 #include "proxy/client/unfinished_heads.h"
+#include "proxy/net/tls_server.h"
 #include "proxy/observe/request_tap.h"
 #include "proxy/process/request_services.h"
 #include "tests/catch.h"
@@ -83,10 +84,13 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
   ClientWorld& operator=(const ClientWorld&) = delete;
 
   ClientConnection& connect(net::Socket socket, const net::Address& peer) {
-    connections_.push_back(
-        new Http1Connection(rooms.client, listener_, std::move(socket), peer, {}));
-    connections_.back()->begin();
-    return *connections_.back();
+    net::TlsSessionPointer session;
+    if (tls != nullptr) session = tls->session();
+    auto* const made =
+        new Http1Connection(rooms.client, listener_, std::move(socket), peer, std::move(session));
+    connections_.push_back(made);
+    made->begin();
+    return *made;
   }
   void enter(Client& client) { clients_.push_back(&client); }
   void leave(Client& client) { std::erase(clients_, &client); }
@@ -247,7 +251,8 @@ class ClientWorld final : private ConnectionKeeper, private OriginFetcher {
   UnfinishedHeads heads;
   World world;
   bool sweeps = true;
-  bool is_announced = false;  // a drain
+  bool is_announced = false;                  // a drain
+  std::shared_ptr<const net::TlsServer> tls;  // that the next connections speak; null: none
 
  private:
   static std::unique_ptr<LogWriter> open_log(const std::string& path) {

@@ -1,8 +1,12 @@
 // Connections of HTTP/1 that a reload no longer allows.
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "proxy/net/tls_server.h"
 #include "tests/catch.h"
 #include "tests/client/client_world.h"
+#include "tests/net/certificates.h"
 
 namespace encore::server {
 namespace {
@@ -93,6 +97,57 @@ TEST_CASE("a tunnel whose port is no longer allowed is revoked", "[client][revoc
   CHECK(r.world.record()["status"] == 200);
   r.world.run_turns(2);
   CHECK(r.world.world.stats.tunnels_open.get() == 0);
+}
+
+TEST_CASE("a large hit that a rule no longer allows is cut while it is sent",
+          "[client][revocation]") {
+  Reloading r;
+  const std::string body(2'000'000, 'x');
+  r.client.say("GET /big HTTP/1.1\r\nHost: h\r\n\r\n");
+  r.world.run_until_asked();
+  r.world.answer(
+      "HTTP/1.1 200 OK\r\nCache-Control: max-age=100\r\nContent-Length: 2000000\r\n\r\n" + body);
+  r.world.run_until([&] { return r.client.heard.ends_with(body); });
+  Client slow(r.world, Client::Narrow{});
+  slow.reads = false;
+  slow.say("GET /big HTTP/1.1\r\nHost: h\r\n\r\n");
+  r.world.run_turns(50);
+  r.reload();
+  CHECK_FALSE(slow.connection().revoke());
+  config::Rule denied;
+  denied.path = {"/big"};
+  denied.deny = 403;
+  r.changed.rule = {denied};
+  r.reload();
+  CHECK(slow.connection().revoke());
+  CHECK(r.revoked() == 1);
+  slow.connection().cut_revoked({.outcome = Outcome::kDenied, .detail = "revoked"});
+  slow.reads = true;
+  r.world.run_until([&] { return slow.is_over(); });
+  CHECK(slow.heard.size() < body.size());
+  CHECK(r.world.ended_as(Outcome::kDenied) == 1);
+}
+
+TEST_CASE("handshakes of a client are limited where there is a limit", "[client][tls]") {
+  constexpr std::uint32_t kClients = 3;
+  const std::uint32_t limit = GENERATE(0U, 1U, 2U);
+  ClientWorld world(config::Mode::kReverse, [&](config::Config& config) {
+    config.limits.tls_handshakes_per_client = limit;
+  });
+  auto tickets = net::TlsTickets::create(monotonic_now());
+  REQUIRE(tickets);
+  const net::TestCertificates& files = net::certificates();
+  auto server = net::TlsServer::create({.pairs = {{files.certificate_file(), files.key_file()}},
+                                        .tickets = *tickets,
+                                        .now = wall_now()});
+  REQUIRE(server);
+  world.tls = *server;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (std::uint32_t i = 0; i < kClients; ++i) clients.push_back(std::make_unique<Client>(world));
+  const std::uint32_t allowed = limit == 0 ? kClients : limit;
+  CHECK(world.world.stats.tls_handshaking.get() == allowed);
+  CHECK(world.world.stats.tls_refused.get() == kClients - allowed);
+  CHECK(world.connections() == allowed);
 }
 
 }  // namespace

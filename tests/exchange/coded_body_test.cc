@@ -93,4 +93,13 @@ TEST_CASE("a coded body without memory goes on when there is some", "[exchange][
   }
 }
 
+TEST_CASE("a coded body takes its share of a turn and no more", "[exchange][coding]") {
+  CodedFixture fixture;
+  fixture.body.source().add_text(std::string(2 * CodingTurn::kShareMax, 'a'));
+  fixture.body.produce(0);
+  CHECK(fixture.body.wants_turn());
+  CHECK_FALSE(fixture.body.source().at_end());
+  CHECK(fixture.body.body()->state() == store::BodyState::kGrowing);
+}
+
 }  // namespace encore::server
