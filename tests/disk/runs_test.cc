@@ -148,6 +148,10 @@ TEST_CASE("a testimony is read as it was written, and nothing else is", "[disk]"
     const auto part = parse_witness_record(text.substr(0, bytes));
     // A whole line fewer is a disk fewer.
     if (part) CHECK(part->runs == witness_record.runs);
+    if (bytes != 0 && text[bytes - 1] != '\n') {
+      REQUIRE_FALSE(part);
+      CHECK(part.error().message == "its last line is not whole");
+    }
   }
   for (const char* wrong :
        {"", "runs 1 0 0 5\n", "encore-disks 1\n", "encore-disks 2\nruns 1 0 0 5\n",

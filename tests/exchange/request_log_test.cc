@@ -16,9 +16,9 @@ namespace {
 const net::Address kClient = net::Address::loopback_v4(4711);
 
 struct Ended {
-  explicit Ended(LogWriter* writer = nullptr)
+  explicit Ended(LogWriter* writer = nullptr, const config::Config& config = {})
       : loop(std::move(*net::Loop::create())),
-        runtime(some_runtime()),
+        runtime(some_runtime(config)),
         log(*loop, stats, writer, runtime) {}
   std::uint64_t timed(OutcomeClass which) const {
     std::uint64_t sum = 0;
@@ -66,6 +66,20 @@ TEST_CASE("every outcome is counted as itself, its bytes, and its time in its cl
       CHECK(sizes.buckets[response_size_bucket(200)].get() == (is_its ? 1 : 0));
     }
   }
+}
+
+TEST_CASE("recent requests show their queries where the config says so", "[exchange][log]") {
+  config::Config config;
+  config.admin.show_queries = GENERATE(false, true);
+  Ended ended(nullptr, config);
+  const auto request = some_request("GET http://h/a?b=c HTTP/1.1\nHost: h\n");
+  RequestRecord record = ended.record(Outcome::kOriginTimeout);
+  record.head = &request->head;
+  ended.log.record(record);
+  OutcomeReport report;
+  ended.stats.recent.add_to(report, Outcome::kOriginTimeout);
+  REQUIRE(report.latest.size() == 1);
+  CHECK(report.latest[0].url.contains("b=c") == config.admin.show_queries);
 }
 
 TEST_CASE("turns of the loop are short where small responses end, of whichever kind",
