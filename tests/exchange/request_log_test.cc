@@ -79,6 +79,7 @@ TEST_CASE("recent requests show their queries where the config says so", "[excha
   OutcomeReport report;
   ended.stats.recent.add_to(report, Outcome::kOriginTimeout);
   REQUIRE(report.latest.size() == 1);
+  CHECK(report.latest[0].method == "GET");
   CHECK(report.latest[0].url.contains("b=c") == config.admin.show_queries);
 }
 

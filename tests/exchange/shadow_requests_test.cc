@@ -1,6 +1,7 @@
 // Requests in the form for simulated caches.
 #include "proxy/exchange/shadow_requests.h"
 
+#include <span>
 #include <string>
 
 #include "proxy/store/memory_store.h"
@@ -98,6 +99,36 @@ TEST_CASE("An object and the response that it was made of are told alike", "[exc
   // A response that is never used without validation is not fresh to anybody.
   response.meta.flags = http::StoredMeta::kNoCache;
   CHECK(shadow_request(response, *request, 0).fresh_seconds == 0);
+}
+
+TEST_CASE("An object on disk alone is told as if it lay in memory", "[exchange][shadow]") {
+  const auto store = some_store();
+  const std::string key = "forward:http://h/";
+  const std::string body(3'000'000, 'b');
+  const LargeBody parts{.number = 1, .length = body.size()};
+  const std::string head = "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n";
+  const std::string text = head + write_large_body(parts);
+  ObjectMeta meta;
+  meta.http.head_bytes = static_cast<std::uint32_t>(head.size());
+  meta.primary_bytes = static_cast<std::uint32_t>(key.size());
+  meta.large_bytes = kLargeBodyBytes;
+  const store::ObjectParts made = {
+      .key = key, .meta = std::as_bytes(std::span(&meta, 1)), .head = text};
+  const auto alone = store->make_small(made, {});
+  REQUIRE(alone);
+  auto writer = store->reserve({.key = key, .length = body.size(), .body = {}});
+  REQUIRE(writer);
+  REQUIRE((*writer)->body()->append(std::as_bytes(std::span(body))) == body.size());
+  (*writer)->body()->complete();
+  const auto whole = (*writer)->commit(made);
+  REQUIRE(whole);
+  REQUIRE(is_on_disk_alone(**alone));
+  REQUIRE_FALSE(is_on_disk_alone(**whole));
+  for (const auto* const object : {&**alone, &**whole}) {
+    const auto told = shadow_request(*object, {}, {});
+    CHECK(told.object_bytes == body.size());
+    CHECK(told.charge_bytes == (*whole)->charge());
+  }
 }
 
 }  // namespace encore::server
