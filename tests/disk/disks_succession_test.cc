@@ -15,6 +15,22 @@ namespace {
 
 using Succession = Served::Succession;
 
+DiskService::Setup some_setup() {
+  return {.number = 0, .bytes = 2'500'000U, .engine = {}, .matches_rule = {}};
+}
+
+Result<std::shared_ptr<DiskService>> open_service(std::unique_ptr<File> file,
+                                                  DiskService::Setup setup) {
+  return DiskService::open(std::move(file),
+                           {.disk_bytes = 2'500'000U,
+                            .segment_bytes = 128U << 10U,
+                            .identity_seed = {1, 2},
+                            .uuid = {},
+                            .now = 1'700'000'000U,
+                            .clear = false},
+                           std::move(setup), std::make_shared<DiskCommon>());
+}
+
 }  // namespace
 
 TEST_CASE("disks go from one process to the next, or come back, and nothing comes back", "[disk]") {
@@ -64,16 +80,9 @@ TEST_CASE("a disk without its latest purges is emptied, but not while another pr
   MemoryFile file;
   FileSwitch device;
   const auto open = [&](DiskService::Setup setup) {
-    return DiskService::open(std::make_unique<SwitchedFile>(file, device),
-                             {.disk_bytes = 2'500'000U,
-                              .segment_bytes = 128U << 10U,
-                              .identity_seed = {1, 2},
-                              .uuid = {},
-                              .now = 1'700'000'000U,
-                              .clear = false},
-                             std::move(setup), std::make_shared<DiskCommon>());
+    return open_service(std::make_unique<SwitchedFile>(file, device), std::move(setup));
   };
-  const DiskService::Setup made{.number = 0, .bytes = 2'500'000U, .engine = {}, .matches_rule = {}};
+  const DiskService::Setup made = some_setup();
   {
     const auto disk = open(made);
     REQUIRE(disk);
@@ -100,16 +109,7 @@ TEST_CASE("a disk without its latest purges is emptied, but not while another pr
 
 TEST_CASE("a disk that has stopped is neither handed over nor taken over, and says so once",
           "[disk]") {
-  const auto disk =
-      DiskService::open(std::make_unique<MemoryFile>(),
-                        {.disk_bytes = 2'500'000U,
-                         .segment_bytes = 128U << 10U,
-                         .identity_seed = {1, 2},
-                         .uuid = {},
-                         .now = 1'700'000'000U,
-                         .clear = false},
-                        {.number = 0, .bytes = 2'500'000U, .engine = {}, .matches_rule = {}},
-                        std::make_shared<DiskCommon>());
+  const auto disk = open_service(std::make_unique<MemoryFile>(), some_setup());
   REQUIRE(disk);
   (*disk)->set_engine(make_inline_engine());
   (*disk)->stop(Nanoseconds(0));
