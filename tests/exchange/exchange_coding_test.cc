@@ -1,34 +1,24 @@
 // A coding is counted as its client gets it: with content or not at all.
-#include <array>
 #include <memory>
 #include <string>
 
 #include "base/units.h"
 #include "proxy/exchange/coders.h"
 #include "proxy/store/memory_store.h"
-#include "proxy/transfer/response.h"
 #include "tests/catch.h"
 #include "tests/exchange/exchange_fixture.h"
+#include "tests/transfer/made_object.h"
 
 namespace encore::server {
 namespace {
 
-store::ObjectRef make_text(store::Store& store, std::string_view key, std::string& content) {
-  const std::string head =
-      "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 "
-      "GMT\r\n"
-      "Content-Length: " +
-      std::to_string(content.size()) + "\r\n";
-  ObjectMeta meta;
-  meta.http.status = 200;
-  meta.http.head_bytes = static_cast<std::uint32_t>(head.size());
-  meta.http.lifetime_seconds = 60;
-  meta.http.age_zero = monotonic_now();
-  meta.http.fresh_until = meta.http.age_zero + std::chrono::seconds(60);
-  meta.primary_bytes = static_cast<std::uint32_t>(key.size());
-  const std::array<iovec, 1> body = {{{content.data(), content.size()}}};
-  return std::move(*store.make_small(
-      {.key = key, .meta = std::as_bytes(std::span(&meta, 1)), .head = head}, body));
+http::StoredMeta fresh_for_a_minute() {
+  http::StoredMeta meta;
+  meta.status = 200;
+  meta.lifetime_seconds = 60;
+  meta.age_zero = monotonic_now();
+  meta.fresh_until = meta.age_zero + std::chrono::seconds(60);
+  return meta;
 }
 
 TEST_CASE("a coding is counted with the content that it is of", "[exchange][coding]") {
@@ -50,9 +40,12 @@ TEST_CASE("a coding is counted with the content that it is of", "[exchange][codi
       row.method + " http://a.example/x HTTP/1.1\nHost: a.example\n" + row.fields;
   const std::unique_ptr<store::Store> store =
       std::move(*store::make_memory_store({.limit_bytes = 64 * kMiB}));
-  std::string content(5000, 'a');
+  const std::string content(5000, 'a');
   const auto key = some_request(text, some_runtime(config));
-  const store::ObjectRef object = make_text(*store, key->key, content);
+  const store::ObjectRef object = make_object(*store, {.key = key->key,
+                                                       .fields = "Content-Type: text/plain\r\n",
+                                                       .http = fresh_for_a_minute(),
+                                                       .body = content});
   const CacheView found{.object = object,
                         .disk = {},
                         .any_resident = true,

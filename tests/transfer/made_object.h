@@ -19,11 +19,13 @@ struct ObjectText {
   std::string_view tags = {};  // each with LF
   std::string_view fields = {};
   http::StoredMeta http = {};
+  std::string_view body = {};
 };
 
-// A small one, without a body.
+// A small one.
 inline store::ObjectRef make_object(store::Store& store, const ObjectText& text) {
-  std::string head = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n";
+  std::string head =
+      "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(text.body.size()) + "\r\n";
   head += text.fields;
   ObjectMeta meta;
   meta.http = text.http;
@@ -35,8 +37,9 @@ inline store::ObjectRef make_object(store::Store& store, const ObjectText& text)
   std::string key(text.key);
   key += text.names;
   key += text.variant_key;
-  auto object =
-      store.make_small({.key = key, .meta = std::as_bytes(std::span(&meta, 1)), .head = head}, {});
+  const iovec body{const_cast<char*>(text.body.data()), text.body.size()};  // not written to
+  auto object = store.make_small(
+      {.key = key, .meta = std::as_bytes(std::span(&meta, 1)), .head = head}, {&body, 1});
   ENCORE_CHECK(object.has_value(), "room for an object");
   return std::move(*object);
 }
