@@ -198,6 +198,7 @@ class Faults(FleetCase):
 
     def test_an_engine_that_refuses_only_the_presence_takes_purges(self):
         n0 = self.node("n0")
+        eventually(lambda: "fleet: publishing purges by" in n0.output(), "its presence was taken once")
         self.engine.ask("DEL", "encore:purges:nodes")
         self.engine.ask("SET", "encore:purges:nodes", "x")
         eventually(lambda: "WRONGTYPE" in self.fleet(n0)["engine"]["fault"], "it is said")
