@@ -191,6 +191,21 @@ TEST_CASE("a disk for which there is no room is not made", "[disk]") {
   CHECK(open_disk(full, options_of(4 * kMiB)));
 }
 
+TEST_CASE("a disk that has no room to grow stays as it is", "[disk]") {
+  MemoryFile file;
+  const auto before = open_disk(file, options_of(4 * kMiB));
+  REQUIRE(before);
+  const Image image = file.image();
+  FileSwitch device;
+  device.is_full = true;
+  SwitchedFile full(file, device);
+  CHECK(is_in("no room", error_of(full, options_of(8 * kMiB))));
+  CHECK(file.image() == image);
+  device.is_full = false;
+  REQUIRE(open_disk(full, options_of(8 * kMiB)));
+  CHECK(read_superblock(file)->segments > before->segments);
+}
+
 TEST_CASE("a segment whose header cannot be read may be the newest", "[disk]") {
   constexpr WallSeconds kNow = 1'700'000'000U;
   MemoryFile file;

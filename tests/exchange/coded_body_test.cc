@@ -24,14 +24,29 @@ std::string incompressible(std::size_t bytes) {
   return text;
 }
 
-struct CodedFixture {
-  CodedFixture() : body(begin()) {}
+// Counts how often it is flushed.
+class CountedEncoder final : public coding::Encoder {
+ public:
+  explicit CountedEncoder(int& flushes) : flushes_(flushes) {}
+  Step encode(std::span<const std::byte> in, std::span<std::byte> out, InputAction then) override {
+    flushes_ += then == InputAction::kFlush ? 1 : 0;
+    return encoder_->encode(in, out, then);
+  }
 
-  CodedBody begin() {
+ private:
+  const std::unique_ptr<coding::Encoder> encoder_ = coding::make_encoder(coding::Coding::kGzip, 1);
+  int& flushes_;
+};
+
+struct CodedFixture {
+  explicit CodedFixture(CodedBody::Flush when = CodedBody::Flush::kSoon) : body(begin(when)) {}
+
+  CodedBody begin(CodedBody::Flush when) {
     return {*loop, turn,
-            CodedBody::Made{.encoder = coding::make_encoder(coding::Coding::kGzip, 1),
+            CodedBody::Made{.encoder = std::make_unique<CountedEncoder>(flushes),
                             .memory = std::move(*coding_memory.take(1, 1)),
                             .body = std::move(*store->make_body({})),
+                            .flush = when,
                             .keep = CodedBody::Keep::kAll},
             [this] { ++calls; }};
   }
@@ -64,6 +79,7 @@ struct CodedFixture {
   CodingTurn turn{*loop};
   CodingMemory coding_memory;
   int calls = 0;
+  int flushes = 0;
   CodedBody body;
   store::BodyRef hog;
 };
@@ -100,6 +116,26 @@ TEST_CASE("a coded body takes its share of a turn and no more", "[exchange][codi
   CHECK(fixture.body.wants_turn());
   CHECK_FALSE(fixture.body.source().at_end());
   CHECK(fixture.body.body()->state() == store::BodyState::kGrowing);
+}
+
+TEST_CASE("what waits for more is flushed once", "[exchange][coding]") {
+  CodedFixture fixture(GENERATE(CodedBody::Flush::kAtOnce, CodedBody::Flush::kSoon));
+  auto content = std::move(*fixture.store->make_body({}));
+  REQUIRE(fixture.body.source().set_body(content));
+  fixture.body.source().add_rest();
+  fixture.body.produce(0);
+  CHECK(fixture.flushes == 0);
+  for (int pieces = 1; pieces <= 3; ++pieces) {
+    const std::string piece = incompressible(1000);
+    REQUIRE(content->append(std::as_bytes(std::span(piece))) == piece.size());
+    fixture.body.produce(0);
+    while (fixture.flushes < pieces) {
+      fixture.wait_for_call();
+      fixture.body.produce(0);
+    }
+    fixture.body.produce(0);
+    CHECK(fixture.flushes == pieces);
+  }
 }
 
 }  // namespace encore::server
