@@ -332,5 +332,20 @@ TEST_CASE("a new response in place of a validated one replaces it, or ends it", 
   if (now) CHECK((now.payload() == validating.old.payload()) == !row.old_goes);
 }
 
+TEST_CASE("a new response that is too large to be stored ends what it was to replace",
+          "[origin][fetch]") {
+  Validating validating("max-age=60",
+                        [](config::Config& config) { config.cache.max_object_bytes = 100; });
+  World& world = validating.world;
+  FetchReader reader(world, validating.request, validating.plan(false));
+  world.run_until_asked(validating.origin);
+  validating.origin.say(
+      "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 200\r\n\r\n" +
+      std::string(200, 'n'));
+  world.run_until(validating.origin, [&] { return reader.is_done() && world.fetches.empty(); });
+  CHECK(reader.body == std::string(200, 'n'));
+  CHECK_FALSE(world.stored(*validating.request));
+}
+
 }  // namespace
 }  // namespace encore::server

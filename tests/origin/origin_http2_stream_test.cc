@@ -364,5 +364,22 @@ TEST_CASE("what a server has not worked on goes again from its first byte, if it
   CHECK(writer.is_complete());
 }
 
+TEST_CASE("who goes on sending on a stream that has ended is told so, and nothing leaves",
+          "[origin][http2][upload]") {
+  Line line;
+  RequestWriter writer(RequestWriter::Body::kExpected);
+  writer.begin() = "POST / HTTP/1.1\r\nHost: a\r\n\r\n";
+  writer.frame(http::BodyKind::kLength);
+  (void)writer.flush(line.stream);
+  (void)line.take();
+  line.stream.release();
+  (void)line.take();
+  line.stream.offer("late");
+  line.stream.offer_last("and last", "");
+  CHECK(line.stream.has_sent_all());
+  CHECK(line.stream.taken_bytes() == 0);
+  CHECK(line.take().empty());
+}
+
 }  // namespace
 }  // namespace encore::server

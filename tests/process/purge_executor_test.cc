@@ -90,5 +90,14 @@ TEST_CASE("a client's purge says which nodes have not confirmed it", "[server][p
   CHECK(said({.is_published = true, .unconfirmed = many}).ends_with(", n and 4 more"));
 }
 
+TEST_CASE("a client's purge that no other node will learn of is refused", "[server][purge]") {
+  Executed executed;
+  executed.result.fleet = FleetPurge{.is_dropped = true};
+  const TransferFailure answer = executed.ask({.keys = {"one"}});
+  CHECK(answer.status == 503);
+  CHECK(answer.outcome == Outcome::kBadRequest);
+  CHECK(answer.detail == "too-many-purges-wait");
+}
+
 }  // namespace
 }  // namespace encore::server

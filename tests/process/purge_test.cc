@@ -90,6 +90,10 @@ TEST_CASE("what is purged is told of as changed", "[server][purge]") {
   // It may have been stored before, or with another.
   CHECK(purge(cache.shared, *runtime, {.urls = {"http://site.example/none"}}).count == 0);
   CHECK(told("http://site.example/none"));
+  // By their keys, as a client's purge names them.
+  CHECK_FALSE(told("http://site.example/odd/25"));
+  CHECK(purge(cache.shared, *runtime, {.keys = {FilledCache::key_text(25)}}).count == 1);
+  CHECK(told("http://site.example/odd/25"));
   CHECK(purge(cache.shared, *runtime, {.prefixes = {"http://site.example/even/"}}).count ==
         kStoredObjects / 2);
   CHECK(told("http://site.example/even/14"));

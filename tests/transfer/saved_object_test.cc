@@ -316,6 +316,37 @@ TEST_CASE("an object for which there is no memory is not damaged", "[transfer][d
   CHECK(small->stats().in_flight_bytes == 0);
 }
 
+TEST_CASE("where there is no memory for a body no room is made for it", "[transfer][disk]") {
+  const auto store = make_store(2U << 20U);
+  constexpr std::uint64_t kRecordBytes = 1U << 20U;
+  CHECK(make_body_room(*store, kRecordBytes).body);
+  std::vector<BodyBuffer> all;
+  do {
+    all.push_back(make_body_room(*store, kRecordBytes));
+    REQUIRE(all.size() < 10);
+  } while (all.back().body);
+  CHECK(all.back().bytes.empty());
+  CHECK(all.size() > 1);
+}
+
+TEST_CASE("an object that comes back lies in memory as it did", "[transfer][disk]") {
+  std::mt19937_64 random(GENERATE(1U, 2U, 3U));
+  const auto store = make_store();
+  OneSegment segment;
+  int inline_ones = 0;
+  for (std::size_t bytes = cache::kSlotBytesMax - 1500; bytes < cache::kSlotBytesMax; bytes += 17) {
+    CAPTURE(bytes);
+    const auto object = make(*store, random_parts(random, bytes));
+    const auto loaded =
+        segment.load(*store, segment.write(object, {kWritten.monotonic, kWritten.monotonic}));
+    REQUIRE(loaded.has_value());
+    CHECK((*loaded)->is_inline() == object->is_inline());
+    inline_ones += object->is_inline() ? 1 : 0;
+  }
+  CHECK(inline_ones > 10);
+  CHECK(inline_ones < 80);
+}
+
 TEST_CASE("what is larger than a record has none", "[transfer][disk]") {
   std::mt19937_64 random(7);
   const auto store = make_store();
