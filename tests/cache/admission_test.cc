@@ -191,6 +191,8 @@ TEST_CASE("The keys are spread over the shards' filters, and the figures are sum
   }
   const AdmissionStatistics statistics = kernel->admission_statistics();
   REQUIRE(statistics.generations.size() == 2);
+  CHECK(statistics.shadow_bytes != 0);
+  CHECK(statistics.measured.asked != 0);
   const double expected_false = statistics.measured.expected;
   const double falsely_seen = static_cast<double>(statistics.measured.false_positives);
   // 4.5 standard deviations of a sum of rare events.
@@ -200,6 +202,16 @@ TEST_CASE("The keys are spread over the shards' filters, and the figures are sum
   CHECK(statistics.generations[0].fill > 0.05);
   CHECK(statistics.generations[0].fill < 0.3);
   CHECK(statistics.measured.false_negatives == 0);
+}
+
+TEST_CASE("What no request is asked for is not measured", "[cache][admission]") {
+  const auto policy = GENERATE(AdmissionPolicy::kSecondHit, AdmissionPolicy::kProbation);
+  const auto kernel = make_kernel(second_hit_options(policy));
+  for (std::uint64_t id = 0; id < 8000; ++id) ask(*kernel, id);
+  const AdmissionStatistics statistics = kernel->admission_statistics();
+  const bool is_asked = policy == AdmissionPolicy::kSecondHit;
+  CHECK((statistics.shadow_bytes != 0) == is_asked);
+  CHECK((statistics.measured.asked != 0) == is_asked);
 }
 
 TEST_CASE("New filter parameters at run time forget nothing", "[cache][admission]") {

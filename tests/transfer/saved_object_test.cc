@@ -327,6 +327,14 @@ TEST_CASE("where there is no memory for a body no room is made for it", "[transf
   } while (all.back().body);
   CHECK(all.back().bytes.empty());
   CHECK(all.size() > 1);
+  // Nor where there is none for what describes it.
+  all.clear();
+  std::vector<store::BodyRef> empty_ones;
+  while (auto made = store->make_body({})) {
+    empty_ones.push_back(std::move(*made));
+    REQUIRE(empty_ones.size() < 100'000);
+  }
+  CHECK_FALSE(make_body_room(*store, kRecordBytes).body);
 }
 
 TEST_CASE("an object that comes back lies in memory as it did", "[transfer][disk]") {
