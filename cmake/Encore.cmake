@@ -73,15 +73,16 @@ add_library(encore_precompiled_shared STATIC ${CMAKE_CURRENT_LIST_DIR}/precompil
 target_link_libraries(encore_precompiled_shared PUBLIC encore_options)
 target_precompile_headers(encore_precompiled_shared PRIVATE ${CMAKE_CURRENT_LIST_DIR}/precompiled/standard.h)
 
-# Long computations are optimised as released in builds for work, too: their tests take a third of the
-# time. Sanitizers leave them out.
+# In builds for work, libraries that compute for long are optimised as released: the tests of filters, caches
+# and simulator take a third of the time. Not under sanitizers, whose builds leave most of those tests out.
 set(ENCORE_COMPUTING)
 if(CMAKE_BUILD_TYPE STREQUAL RelWithDebInfo AND NOT ENCORE_SANITIZE)
   set(ENCORE_COMPUTING -O2)
 endif()
 
 # Hidden symbols cannot be replaced, so that the compiler treats their calls as those within a program.
-# These are the filters, the caches and what replays them.
+# The libraries that compute for long are among them, and all of them share a precompiled header, which is
+# of one level of optimisation.
 function(encore_for_shared target)
   target_compile_options(${target} PRIVATE ${ENCORE_COMPUTING})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON

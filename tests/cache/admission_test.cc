@@ -204,7 +204,8 @@ TEST_CASE("The keys are spread over the shards' filters, and the figures are sum
   CHECK(statistics.measured.false_negatives == 0);
 }
 
-TEST_CASE("What no request is asked for is not measured", "[cache][admission]") {
+TEST_CASE("The rate is measured where the filter is asked for each request, not with probation",
+          "[cache][admission]") {
   const auto policy = GENERATE(AdmissionPolicy::kSecondHit, AdmissionPolicy::kProbation);
   const auto kernel = make_kernel(second_hit_options(policy));
   for (std::uint64_t id = 0; id < 8000; ++id) ask(*kernel, id);

@@ -32,11 +32,11 @@ class NoReader final : public TransferReader {
 
 // The response to a request, whose body of letters is on disk.
 struct OnDiskAlone : LargeOnDisk {
-  explicit OnDiskAlone(std::string_view text, std::string_view type = "text/plain")
+  explicit OnDiskAlone(std::string_view text)
       : request(some_request(text, some_runtime(with_gzip()))) {
     std::mt19937_64 random(3);
     while (body.size() < kBytes) body += static_cast<char>('a' + random() % 26);
-    head = "HTTP/1.1 200 OK\r\nContent-Type: " + std::string(type) + "\r\n";
+    head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n";
     meta.status = 200;
     meta.head_bytes = static_cast<std::uint32_t>(head.size());
     source.head = head;

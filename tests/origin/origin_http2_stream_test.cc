@@ -364,8 +364,7 @@ TEST_CASE("what a server has not worked on goes again from its first byte, if it
   CHECK(writer.is_complete());
 }
 
-TEST_CASE("who goes on sending on a stream that has ended is told so, and nothing leaves",
-          "[origin][http2][upload]") {
+TEST_CASE("content that is offered to a released stream goes nowhere", "[origin][http2][upload]") {
   Line line;
   RequestWriter writer(RequestWriter::Body::kExpected);
   writer.begin() = "POST / HTTP/1.1\r\nHost: a\r\n\r\n";
