@@ -3,9 +3,9 @@
 // none lately goes behind all that wait. The more of them wait, the smaller is the share of each.
 //
 // A turn is bounded so that a request for something small, which waits for nobody, waits for a
-// millisecond at most. It is shorter where such requests were lately answered, down to an eighth of
-// that where they were few. Reads no clock: bytes stand for time. Confined to its loop's thread.
-// Why a queue, and no priorities: docs/decisions/0320.
+// millisecond at most. It is shorter where such requests were lately answered, the more so the
+// fewer connections wait. Reads no clock: bytes stand for time. Confined to its loop's thread. Why
+// a queue, and no priorities: docs/decisions/0320.
 #pragma once
 
 #include <algorithm>
@@ -28,12 +28,15 @@ class TurnShares {
   static const std::size_t kShareMax;
   static const std::uint64_t kLeastForWaiting;
   static const std::uint64_t kCallCost;
-  // Such a response is small, and the kShortTurns turns after its end are short: kShortTurnBytes,
-  // or the share of one that waits, and kLittleCost for each small response that ended in the turn
-  // before. So clients of large responses have as much of the time as those of small ones.
+  // Such a response is small, and the kShortTurns turns after its end are short: kShortTurnEach for
+  // each connection that waits, between kShortTurnMin and kShortTurnMax. They have at least
+  // kLittleCost for each small response that ended in the turn before: so clients of large
+  // responses have as much of the time as those of small ones.
   static constexpr std::size_t kLittleBytes = std::size_t{64} << 10;
   static constexpr int kShortTurns = 16;
-  static const std::size_t kShortTurnBytes;
+  static const std::size_t kShortTurnEach;
+  static const std::size_t kShortTurnMin;
+  static const std::size_t kShortTurnMax;
   static const std::size_t kLittleCost;
 
   TurnShares() = default;
@@ -43,7 +46,7 @@ class TurnShares {
   void begin_turn() {
     moved_ = 0;
     if (short_turns_ != 0) --short_turns_;
-    short_turn_bytes_ = std::min(kTurnBytes, kShortTurnBytes + ended_ * kLittleCost);
+    short_turn_bytes_ = std::clamp<std::uint64_t>(ended_ * kLittleCost, short_share(), kTurnBytes);
     ended_ = 0;
   }
   // Counts a response of so many bytes that has ended.
@@ -68,7 +71,7 @@ class TurnShares {
   std::size_t allowance() const {
     if (is_serving_) return share_ - std::min(share_, served_);
     if (waiting_ != 0 || moved_ >= turn_bytes()) return 0;
-    return is_short() ? kShortTurnBytes : kShareMax;
+    return is_short() ? kShortTurnMin : kShareMax;
   }
   // The share of each of `waiting` connections. REQUIRES: waiting > 0.
   static std::size_t share_of(std::size_t waiting);
@@ -92,6 +95,10 @@ class TurnShares {
 
  private:
   bool is_short() const { return short_turns_ != 0; }
+  // In a short turn one connection has all of the turn, so that few are called in each.
+  std::size_t short_share() const {
+    return std::clamp(waiting_ * kShortTurnEach, kShortTurnMin, kShortTurnMax);
+  }
   std::uint64_t turn_bytes() const { return is_short() ? short_turn_bytes_ : kTurnBytes; }
   void serve_waiting();
 
@@ -105,7 +112,7 @@ class TurnShares {
   bool is_serving_ = false;
   int short_turns_ = 0;      // this one, and those to come
   std::uint64_t ended_ = 0;  // small responses in this turn
-  std::uint64_t short_turn_bytes_ = kShortTurnBytes;
+  std::uint64_t short_turn_bytes_ = kShortTurnMin;
 };
 
 }  // namespace encore::net

@@ -96,7 +96,7 @@ TEST_CASE("turns of the loop are short where small responses end, of whichever k
     ended.log.record(record);
   }
   CHECK(ended.loop->shares().allowance() ==
-        (bytes == 300 ? net::TurnShares::kShortTurnBytes : net::TurnShares::kShareMax));
+        (bytes == 300 ? net::TurnShares::kShortTurnMin : net::TurnShares::kShareMax));
 }
 
 TEST_CASE("what was kept out and what failed is counted, and remembered with its reason",

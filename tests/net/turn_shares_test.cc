@@ -154,7 +154,9 @@ TEST_CASE("a turn ends after its bytes, and under TLS after fewer of them", "[ne
 TEST_CASE(
     "turns are short for a while after a small response, so that the next one waits for little",
     "[net][shares]") {
-  const auto waiting = GENERATE(std::size_t{1}, std::size_t{64});
+  const auto waiting = GENERATE(std::size_t{1}, std::size_t{12}, std::size_t{16}, std::size_t{64});
+  const std::size_t short_turn = std::clamp(waiting * TurnShares::kShortTurnEach,
+                                            TurnShares::kShortTurnMin, TurnShares::kShortTurnMax);
   SharesFixture f(waiting);
   std::uint64_t before = 0;
   const auto moved = [&] {
@@ -169,8 +171,10 @@ TEST_CASE(
   for (int again = 0; again < 2; ++again) {
     f.shares.count_response(TurnShares::kLittleBytes);
     for (int turn = 1; turn < TurnShares::kShortTurns; ++turn) {
-      REQUIRE(moved() <= TurnShares::kShortTurnBytes * (turn == 1 ? 2 : 1));
-      REQUIRE(f.spread() <= TurnShares::kShortTurnBytes + 2 * TurnShares::kShareMax);
+      const std::uint64_t now = moved();
+      REQUIRE(now <= short_turn * (turn == 1 ? 2 : 1));
+      REQUIRE(now >= short_turn - TurnShares::kCallCost);
+      REQUIRE(f.spread() <= short_turn + 2 * TurnShares::kShareMax);
     }
   }
   CHECK(moved() >= TurnShares::kTurnBytes);
@@ -193,31 +197,36 @@ TEST_CASE("a short turn is the longer the more small responses have ended in the
   std::uint64_t moved = 0;
   for (const auto& writer : f.writers) moved += writer->written;
   moved -= before;
-  const std::uint64_t wanted = std::min<std::uint64_t>(
-      TurnShares::kTurnBytes, TurnShares::kShortTurnBytes + responses * TurnShares::kLittleCost);
-  const std::uint64_t calls = 1 + moved / TurnShares::kShortTurnBytes;
+  const std::uint64_t wanted = std::clamp<std::uint64_t>(
+      responses * TurnShares::kLittleCost, TurnShares::kShortTurnMax, TurnShares::kTurnBytes);
+  const std::uint64_t calls = 1 + moved / TurnShares::kShortTurnMax;
   CHECK(moved + calls * TurnShares::kCallCost >= wanted);
-  CHECK(moved <= wanted + TurnShares::kShortTurnBytes);
+  CHECK(moved <= wanted + TurnShares::kShortTurnMax);
   // The number is of one turn.
   before += moved;
   f.turn();
   moved = 0;
   for (const auto& writer : f.writers) moved += writer->written;
-  CHECK(moved - before <= 2 * TurnShares::kShortTurnBytes);
+  CHECK(moved - before <= 2 * TurnShares::kShortTurnMax);
 }
 
 TEST_CASE("whoever writes from within an event has a small share of a short turn",
           "[net][shares]") {
   TurnShares shares;
   CHECK(shares.allowance() == TurnShares::kShareMax);
-  shares.count_response(0);
-  shares.begin_turn();
-  CHECK(shares.allowance() == TurnShares::kShortTurnBytes);
   DeferredNode node;
-  shares.count_written(node, TurnShares::kShortTurnBytes, 1);
-  CHECK(shares.allowance() == TurnShares::kShortTurnBytes);
-  shares.count_written(node, TurnShares::kLittleCost, 1);  // for that response
-  CHECK(shares.allowance() == 0);
+  for (const std::size_t responses : {std::size_t{1}, std::size_t{4}}) {
+    CAPTURE(responses);
+    for (std::size_t i = 0; i < responses; ++i) shares.count_response(0);
+    shares.begin_turn();
+    CHECK(shares.allowance() == TurnShares::kShortTurnMin);
+    const std::size_t turn =
+        std::max(TurnShares::kShortTurnMin, responses * TurnShares::kLittleCost);
+    shares.count_written(node, turn - 1, 1);
+    CHECK(shares.allowance() == TurnShares::kShortTurnMin);
+    shares.count_written(node, 1, 1);
+    CHECK(shares.allowance() == 0);
+  }
 }
 
 TEST_CASE("those that wait have a part of each turn, whatever the others move in it",
