@@ -1,5 +1,8 @@
 #include "proxy/disk/engine.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <atomic>
 #include <latch>
 #include <random>
@@ -53,6 +56,24 @@ struct Gate {
 };
 
 }  // namespace
+
+TEST_CASE("readers go behind the workers whose CPUs they share, and the writer does not",
+          "[disk][engine][threads]") {
+  const auto engine = make_threaded_engine({.read_threads = 1});
+  const int ours = getpriority(PRIO_PROCESS, 0);
+  for (const DiskLane lane : {DiskLane::kRead, DiskLane::kWrite}) {
+    CAPTURE(lane);
+    std::latch ended(1);
+    int priority = 0;
+    REQUIRE(engine->submit(lane, 1, [&](DiskRun) {
+      priority = getpriority(PRIO_PROCESS, 0);
+      ended.count_down();
+    }) == Submitted::kAccepted);
+    ended.wait();
+    CHECK(priority == (lane == DiskLane::kRead ? std::min(ours + 10, 19) : ours));
+  }
+  CHECK(getpriority(PRIO_PROCESS, 0) == ours);
+}
 
 TEST_CASE("writes are done in their order, but for what is urgent", "[disk][engine][threads]") {
   const auto engine = make_threaded_engine({.read_threads = 2});
