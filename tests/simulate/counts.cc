@@ -1,5 +1,6 @@
 #include "tests/simulate/counts.h"
 
+#include <numeric>
 #include <set>
 
 #include "proxy/observe/outcome.h"
@@ -65,6 +66,19 @@ void compare_servers(const Counted& counted, const Comparison& compare) {
   if (!counted.has_rules) compare.at_most(counts.origin_retries, sums.retries, "repeated requests");
 }
 
+// Each answer that a client has was counted, whether there is a log or not.
+void compare_answered(const Counted& counted, const Comparison& compare) {
+  // A rule that was not there for a while begins anew.
+  if (!counted.has_rules || counted.answered.tables.size() > 1) return;
+  for (const server::RuleReport& rule : counted.counts.series.rules) {
+    const auto found = counted.answered.by_rule.find(rule.name);
+    if (found == counted.answered.by_rule.end()) continue;
+    const std::uint64_t counts =
+        std::accumulate(rule.requests.begin(), rule.requests.end(), std::uint64_t{0});
+    compare.at_most(found->second, counts, "answers, of rule " + rule.name);
+  }
+}
+
 }  // namespace
 
 void compare_counts(const Counted& counted, const proxyfuzz::Accounts::Sums* logged,
@@ -111,6 +125,7 @@ void compare_counts(const Counted& counted, const proxyfuzz::Accounts::Sums* log
       compare.at_most(counts.bytes_from_origins, moved.from_origins, "bytes from origins");
     }
   }
+  compare_answered(counted, compare);
   if (logged == nullptr) return;
   compare.same(requests, logged->requests, "requests, in the log");
   compare.same(counts.bytes_to_clients, logged->bytes + plain, "bytes to clients, in the log");

@@ -21,6 +21,7 @@ struct Counted {
   bool has_tunnels = false;
   bool has_breaks = false;  // the network has ended connections
   bool has_rules = false;   // those of the world
+  proxyfuzz::World::Answered answered;
 };
 
 // Compares the counts of a proxy that has ended. `logged` is null where there is no log.

@@ -62,6 +62,9 @@ void Held::look() const {
   look_at_connections();
   look_at_reservations();
   look_at_readers();
+  look_at_client_streams();
+  look_at_origin_streams();
+  look_at_lines();
 }
 
 // As the proxy counts them in five places, and as its system does.

@@ -32,6 +32,10 @@ class Held {
   void look_at_connections() const;
   void look_at_reservations() const;
   void look_at_readers() const;
+  // held_streams.cc
+  void look_at_client_streams() const;
+  void look_at_origin_streams() const;
+  void look_at_lines() const;
   void same(std::uint64_t value, std::uint64_t wanted, const std::string& what) const;
 
   server::Proxy& proxy_;

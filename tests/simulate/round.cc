@@ -517,13 +517,13 @@ void Round::finish() {
                         .has_http2_origins = settings_.origin_http2,
                         .has_tunnels = tunnels_.has_value(),
                         .has_breaks = world_.last_break >= host_->started(),
-                        .has_rules = rules_.has_value()};
+                        .has_rules = rules_.has_value(),
+                        .answered = std::exchange(world_.answered, {})};
   traffic_before_ = system_.traffic();
   host_->look_for_leaks();
   result_.decisions += host_->decisions();
   host_.reset();
-  std::optional<proxyfuzz::Accounts::Sums> logged;
-  if (accounts_) logged = accounts_->settle();
+  const auto logged = accounts_ ? std::optional(accounts_->settle()) : std::nullopt;
   compare_counts(counted, logged ? &*logged : nullptr,
                  [this](const std::string& what) { report("accounts", what); });
   world_.last_ending = now();

@@ -69,6 +69,10 @@ void note_answered(Ring& ring, const std::shared_ptr<Request>& request, Answer& 
   // The proxy may have the end of a part, or of a bare head, later.
   if (answer.status == 200 && request->method == "GET") request->whole = request->ended;
   request->answer = summary(answer, Ending::kComplete);
+  if (request->own_path.empty() && request->started > world.last_ending) {
+    world.answered.tables.insert(request->rules_before);
+    if (request->rule != nullptr) ++world.answered.by_rule[request->rule->name];
+  }
   if (ring.accounts != nullptr) {
     ring.accounts->note_whole(
         *request,

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -373,6 +374,12 @@ class World {
   double last_break = -1e9;
   // The proxy was ending last: what reached it then may go unanswered.
   double last_ending = -1e9;
+  // Answers that clients have in full, to requests sent since then: by rule, and under which rules.
+  struct Answered {
+    std::map<std::string, std::uint64_t, std::less<>> by_rule;
+    std::set<std::size_t> tables;
+  };
+  Answered answered;
   // It has been ending since then; infinity: it is not.
   double ending_since = std::numeric_limits<double>::infinity();
   // Percent of the connections of origins with TLS that end within their handshake, and for how
