@@ -61,8 +61,11 @@ bool OriginHttp2Connection::has_room() const {
 std::unique_ptr<OriginHttp2Stream> OriginHttp2Connection::open() {
   ENCORE_CHECK(has_room(), "a request goes where there is room for it");
   OriginHttp2Carrier& carrier = *this;
-  auto stream = std::make_unique<OriginHttp2Stream>(carrier, std::exchange(has_carried_, true));
+  const bool is_first = !std::exchange(has_carried_, true);
+  auto stream = std::make_unique<OriginHttp2Stream>(carrier, !is_first);
   streams_.push_back(stream.get());
+  // Requests that wait may have the room that the one that made it leaves.
+  if (is_first && has_room()) slot_.note_idle();
   stats_.origin_http2_streams.add();
   stats_.origin_http2_streams_open.add();
   return stream;

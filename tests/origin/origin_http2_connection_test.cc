@@ -304,6 +304,21 @@ TEST_CASE("a server that takes no more requests has no room, until one ends", "[
   CHECK(owner.turns == 1);
 }
 
+TEST_CASE("a new connection has room for those that wait, next to the request that made it",
+          "[origin][http2]") {
+  Pooled pooled;
+  struct Waits final : OriginQueues::Waiter::Owner {
+    bool on_turn() override { return true; }
+    void on_ousted() override {}
+  } owner;
+  OriginQueues::Waiter waiter(owner);
+  REQUIRE(pooled.lines.wait("a", {*net::Address::parse_ip("10.0.0.1", 1), false}, waiter));
+  pooled.room = 0;
+  const Sender first(pooled.add("a"));
+  CHECK(pooled.room == 1);
+  pooled.lines.wake();
+}
+
 TEST_CASE("a connection that is left ends with its last request, an idle one at once",
           "[origin][http2]") {
   Pooled pooled;
