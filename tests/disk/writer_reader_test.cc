@@ -10,6 +10,7 @@
 #include "cache/segment_log.h"
 #include "proxy/disk/purge_log.h"
 #include "proxy/disk/record_reader.h"
+#include "proxy/disk/segment_scan.h"
 #include "proxy/disk/segment_writer.h"
 #include "tests/catch.h"
 #include "tests/disk/model/made_record.h"
@@ -520,6 +521,50 @@ TEST_CASE("a turn whose sync failed is written again before the next one begins"
   CHECK(before == 3);
   REQUIRE(disk.file.unsynced().size() == 1);
   CHECK(disk.file.unsynced()[0].offset == disk.superblock.segment_offset(1));
+}
+
+TEST_CASE("records behind a page that cannot be read are found, from the next page's first byte on",
+          "[disk]") {
+  // A device with one bad page.
+  class OneBadPage final : public File {
+   public:
+    OneBadPage(File& file, std::uint64_t page) : file_(file), bad_(page * kPageBytes) {}
+    Result<void> read(std::span<std::byte> out, std::uint64_t offset) override {
+      if (offset <= bad_ && bad_ < offset + out.size()) return fail("a bad page");
+      return file_.read(out, offset);
+    }
+    Result<void> write(std::span<const std::byte> bytes, std::uint64_t offset) override {
+      return file_.write(bytes, offset);
+    }
+    Result<void> sync() override { return file_.sync(); }
+    Result<void> allocate(std::uint64_t bytes) override { return file_.allocate(bytes); }
+    Result<void> truncate(std::uint64_t bytes) override { return file_.truncate(bytes); }
+    Result<std::uint64_t> size() override { return file_.size(); }
+    const std::string& path() const override { return file_.path(); }
+
+   private:
+    File& file_;
+    const std::uint64_t bad_;
+  };
+  Disk disk;
+  for (int i = 0; i < 1000; ++i) {
+    if (disk.write({.body_bytes = disk.random() % 300}) == nullptr) break;
+  }
+  REQUIRE(disk.writer.seal());
+  std::size_t looked_at = 0;
+  for (const auto& stored : disk.stored) {
+    const std::uint64_t begin = std::uint64_t{stored->place.unit} * cache::kDiskUnit;
+    if (stored->place.segment != 0 || begin % kPageBytes != 0) continue;
+    if (begin == cache::kSegmentHeaderBytes) continue;  // nothing is in front of it
+    OneBadPage file(disk.file, (disk.superblock.segment_offset(0) + begin) / kPageBytes - 1);
+    const ScannedSegment found =
+        scan_segment(file, disk.superblock, {.segment = 0, .sequence = stored->sequence});
+    CHECK_FALSE(found.is_readable);
+    CHECK(std::ranges::count(found.footer.lines, stored->made.fields.version,
+                             &RecordLine::version) == 1);
+    ++looked_at;
+  }
+  CHECK(looked_at != 0);
 }
 
 }  // namespace encore::disk

@@ -182,6 +182,25 @@ TEST_CASE("what was invalidated while it was read is not used", "[exchange][disk
   CHECK(on.in_memory() == 0);
 }
 
+TEST_CASE("what has gone from the index while it was read is for its readers alone",
+          "[exchange][disk]") {
+  OnDisk on;
+  const auto request = on.request(get_path("/a"));
+  on.put(*request);
+  (void)on.find(*request);
+  const CacheView view = on.find(*request);
+  REQUIRE(view.disk->promote);
+  Reader reader;
+  on.loads->wait(reader, *request, view);
+  (void)on.kernel->lost({request->hash, request->key}, view.disk->place, on.loop->now());
+  on.run();
+  REQUIRE(reader.found);
+  CHECK(on.in_memory() == 0);
+  CHECK(on.store->stats().pinned_bytes == reader.found->charge());
+  reader.found = {};
+  CHECK(on.store->stats().objects == 0);
+}
+
 TEST_CASE("what cannot be read is lost, and its readers told", "[exchange][disk]") {
   OnDisk on;
   const auto request = on.request(get_path("/a"));

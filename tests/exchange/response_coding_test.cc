@@ -145,6 +145,18 @@ TEST_CASE("short content goes out coded, with a head of its own", "[exchange][co
   CHECK(answer.stats.compressed_gzip.get() == 1);
 }
 
+TEST_CASE("short content in pieces that is whole goes out coded with its length, too",
+          "[exchange][coding]") {
+  Answer answer("Accept-Encoding: gzip\n");
+  const store::BodyRef body = answer.give_body(5000);
+  body->complete();
+  answer.source.length = 5000;
+  const ResponsePlan plan = answer.plan();
+  CHECK(plan.framing == ClientStream::Framing::kLength);
+  CHECK(gunzipped(answer.source.inline_body) == answer.content);
+  CHECK(answer.coding->body() == nullptr);
+}
+
 TEST_CASE("who takes no coding is told that others might get one", "[exchange][coding]") {
   Answer answer("");
   const bool says_so = GENERATE(false, true);

@@ -12,6 +12,7 @@
 #include "tests/origin/receive.h"
 #include "tests/origin/world.h"
 #include "tests/temporary_directory.h"
+#include "tests/transfer/made_form.h"
 
 namespace encore::server {
 namespace {
@@ -449,6 +450,39 @@ TEST_CASE("trailers and tags of what is freshened stay behind its new head",
   CHECK(stored_head_of(*now).find("X-Long: ") != std::string_view::npos);
   CHECK(meta_of(*now).variant == meta_of(*old).variant);
   CHECK(now->key() == old->key());
+}
+
+TEST_CASE("a freshened response keeps its coded forms, unless its new head forbids them",
+          "[origin][freshening]") {
+  const bool is_forbidden = GENERATE(false, true);
+  Origin origin;
+  World world({origin.url()},
+              [](config::Config& config) { config.compression.codings = {"gzip"}; });
+  const auto request = world.request(kGetGerman);
+  FetchPlan plan;
+  plan.whole = true;
+  FetchReader reader(world, request, std::move(plan));
+  world.run_until_asked(origin);
+  origin.say(
+      "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nETag: \"v1\"\r\n"
+      "Content-Type: text/plain\r\nContent-Length: 5000\r\n\r\n" +
+      std::string(5000, 'x'));
+  world.run_until(origin, [&] { return reader.is_done(); });
+  const store::ObjectRef old = world.stored(*request);
+  REQUIRE(old);
+  const std::size_t number = coding::number_of(coding::Coding::kGzip);
+  REQUIRE(old->add_form(number, made_form(*world.store, *old, coding::Coding::kGzip, "coded")));
+  ReceivedResponse received;
+  const std::string text = "HTTP/1.1 304 Same\r\nCache-Control: max-age=600" +
+                           std::string(is_forbidden ? ", no-transform" : "") +
+                           "\r\nETag: \"v1\"\r\n\r\n";
+  receive(world, text, received);
+  CHECK(freshen_stored(*world.services, *request, received, old).stays);
+  const store::ObjectRef now = world.stored(*request);
+  REQUIRE(now);
+  CHECK((now->form(number) != nullptr) == !is_forbidden);
+  // A form is an object of its own, which the kernel does not count.
+  (void)world.kernel->make_room({.bytes = 1U << 30U, .victims_max = 10}, world.loop->now());
 }
 
 TEST_CASE("a 304 by whose selecting fields its request would select nothing ends what is stored",

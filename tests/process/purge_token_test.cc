@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "tests/catch.h"
 
@@ -34,10 +35,14 @@ TEST_CASE("another purge than was counted is refused, whatever is another", "[se
   using Edit = std::function<void(PurgeOrder&)>;
   const Edit change = GENERATE(values<Edit>({
       [](PurgeOrder& other) { other.soft = true; },
+      [](PurgeOrder& other) { other.all = true; },
       [](PurgeOrder& other) { other.urls.front() += "0"; },
       [](PurgeOrder& other) { other.urls.push_back("http://a.example/2"); },
       [](PurgeOrder& other) { other.urls.clear(); },
       [](PurgeOrder& other) { std::swap(other.urls, other.prefixes); },
+      [](PurgeOrder& other) {
+        other.prefixes.insert(other.prefixes.begin(), std::exchange(other.urls, {}).front());
+      },
       [](PurgeOrder& other) { other.tags = {"t", "u"}; },
       [](PurgeOrder& other) { other.tags = {"t u"}; },
       [](PurgeOrder& other) { other.token.back() = other.token.back() == '0' ? '1' : '0'; },

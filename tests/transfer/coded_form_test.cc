@@ -7,27 +7,13 @@
 
 #include "proxy/store/memory_store.h"
 #include "tests/catch.h"
+#include "tests/transfer/made_form.h"
 #include "tests/transfer/made_object.h"
 
 namespace encore::server {
 namespace {
 
 constexpr std::string_view kKey = "http://a.example/";
-
-store::ObjectRef form_of(store::Store& store, const store::Object& object, coding::Coding coding,
-                         const std::string& body) {
-  auto writer = store.reserve({.key = object.key(), .length = body.size(), .body = {}});
-  REQUIRE(writer);
-  REQUIRE((*writer)->body()->append(std::as_bytes(std::span(body))) == body.size());
-  (*writer)->body()->complete();
-  const CodedForm form = coded_form(head_parts(object), coding, body.size());
-  auto made = (*writer)->commit({.key = object.key(),
-                                 .meta = std::as_bytes(std::span(&form.meta, 1)),
-                                 .head = form.head,
-                                 .is_form = true});
-  REQUIRE(made);
-  return std::move(*made);
-}
 
 TEST_CASE("a form has the trailers of the identity but for digests of its bytes, and no tags",
           "[transfer][coding]") {
@@ -78,7 +64,7 @@ TEST_CASE("an object with another head keeps the forms that there are, under hea
   const std::size_t zstd = coding::number_of(coding::Coding::kZstd);
   SECTION("one of them") {
     const std::string body(5000, 'g');
-    REQUIRE(old->add_form(gzip, form_of(**store, *old, coding::Coding::kGzip, body)));
+    REQUIRE(old->add_form(gzip, made_form(**store, *old, coding::Coding::kGzip, body)));
     carry_forms(**store, *old, *made);
     REQUIRE(made->form(gzip) != nullptr);
     CHECK(made->form(zstd) == nullptr);
@@ -94,7 +80,7 @@ TEST_CASE("an object with another head keeps the forms that there are, under hea
     for (const auto coding :
          {coding::Coding::kZstd, coding::Coding::kBrotli, coding::Coding::kGzip}) {
       const std::string body(1000 + coding::number_of(coding), 'b');
-      REQUIRE(old->add_form(coding::number_of(coding), form_of(**store, *old, coding, body)));
+      REQUIRE(old->add_form(coding::number_of(coding), made_form(**store, *old, coding, body)));
     }
     carry_forms(**store, *old, *made);
     for (const auto coding :
