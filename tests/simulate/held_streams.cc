@@ -83,8 +83,9 @@ void Held::look_at_lines() const {
         if (found.connection != nullptr) {
           on_fault_("a request waits for a connection of HTTP/2, and there is room on one");
         }
-        if (found.is_awaited) continue;
       }
+      // The end of the attempt wakes it, whichever protocol its server has chosen by then.
+      if (worker->pool_.http2_.has_attempt(key)) continue;
       if (server.connections < lines.limits_.connections) {
         on_fault_("a request waits in line, and there may be one connection more");
       }

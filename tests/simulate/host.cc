@@ -192,7 +192,10 @@ void Host::count_disk(
   }
 }
 
-void Host::drain() { proxy_->drain(); }
+void Host::drain() {
+  drained_ = system_.now();
+  proxy_->drain();
+}
 
 std::string Host::describe() const {
   std::string out;
@@ -284,7 +287,9 @@ void Host::look_at_graves() {
 }
 
 void Host::look_for_leaks() {
-  look_at_gauges();
+  // Clients whose network is too slow for what they have asked for are cut at the limit.
+  const Nanoseconds limit = proxy_->config().timeouts.drain;
+  if (limit.count() == 0 || system_.now() - drained_ < limit.count()) look_at_gauges();
   // Records that were written are there for the next one.
   if (disk::Disks* const disks = proxy_->shared().disks.get()) {
     constexpr Nanoseconds kPatience = std::chrono::seconds(10);

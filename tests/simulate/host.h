@@ -95,6 +95,7 @@ class Host {
   std::size_t workers_ended_ = 0;
   std::uint64_t decisions_ = 0;
   double started_ = 0;
+  std::int64_t drained_ = 0;  // when its end began
 };
 
 }  // namespace encore::simulate

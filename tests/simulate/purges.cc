@@ -62,7 +62,14 @@ Url& Purges::pick(Random& random, Host& host) {
 
 void Purges::purge_something(Random& random, Host& host) {
   constexpr double kOfOthers = 3;
+  constexpr double kOfUntagged = 50;
   if (kinds_.tags && random.percent(kOfOthers)) return purge_others(host);
+  if (kinds_.tags && !ring_.world.untagged_part.empty() && random.percent(kOfUntagged)) {
+    const std::string path = std::exchange(ring_.world.untagged_part, {});
+    if (Url* const url = ring_.world.find_url(path)) {
+      return purge_as(*url, kUrlKinds, random, host);
+    }
+  }
   purge_any(pick(random, host), random, host);
 }
 
@@ -145,7 +152,11 @@ void Purges::purge_as(Url& like, std::uint64_t kind, Random& random, Host& host)
   }
   const bool soft = order.soft;
   const double time = now();
-  const std::vector<Url*> met = world.invalidate_where(holds, time, soft);
+  std::vector<Url*> met = world.invalidate_where(holds, time, soft);
+  // However many are met, the one that it is drawn for is among those that are watched.
+  if (const auto own = std::ranges::find(met, &like); own != met.end()) {
+    std::iter_swap(met.begin(), own);
+  }
   for (std::size_t i = 0; i < met.size() && i < kLooksMax; ++i) count(by, soft, *met[i], host);
   (void)host.purge(order);
   for (std::size_t i = 0; i < met.size(); ++i) {

@@ -167,11 +167,13 @@ Round::Round(const Plan& plan)
   disk_fails_ = disk && disks.percent(40);
   Random logging(plan.seed, 'j', 0);
   const bool logs = logging.percent(60);
+  world_.strips_tags = logging.percent(50);
   settings_ = {.direction = plan.direction,
                .port = kProxyPort,
                .names = names,
                .publishes = publishes,
                .disk = disk,
+               .strip_tags = world_.strips_tags,
                .log_format = logs ? proxyfuzz::Accounts::kFormat : std::string_view(),
                .listen_tls = comes_by_tls() ? tls_->listen_line() : "",
                .origin_authority = asks_by_tls_ ? tls_->certificate_file() : "",
@@ -187,8 +189,7 @@ Round::Round(const Plan& plan)
   }
   if (logs) ring_.accounts = &accounts_.emplace(world_);
   if (publishes) {
-    published_.emplace(world_, ring_, *origin_, kHoursKept);
-    ring_.published = &*published_;
+    ring_.published = &published_.emplace(world_, ring_, *origin_, kHoursKept);
     hours_.emplace(world_, *published_);
     await_hour();
   }
@@ -572,11 +573,7 @@ RoundResult Round::run() {
     while (!stopped_ && !host_->has_ended() && now() - drain_since_ < kDrainSeconds) {
       if (!system_.step()) break;
     }
-    if (host_->has_ended()) {
-      finish();
-    } else {
-      report("drain", "the last does not end:\n" + host_->describe());
-    }
+    host_->has_ended() ? finish() : report("drain", "the last does not end:\n" + host_->describe());
   }
   ring_.on_leave = {};
   clients_.clear();

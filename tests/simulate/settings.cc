@@ -40,6 +40,7 @@ struct Fixed {
   bool disk = false;
   bool rules = false;
   bool http2 = false;  // origins speak it
+  bool strip_tags = false;
 };
 
 // Probation is for what has a disk.
@@ -68,6 +69,7 @@ std::string changeable(const Fixed& fixed, Random& random) {
   out += "stale_if_error = " + one_of(random, {"\"0s\"", "\"0s\"", "\"1s\"", "\"60s\""});
   out += "heuristic_with_cookie = " + one_of(random, {"false", "false", "false", "true"});
   out += "serve_stale_on_error = " + one_of(random, {"true", "true", "false"});
+  if (fixed.strip_tags) out += "strip_tags = true\n";
   out += "[admission]\npolicy = " + some_policy(fixed.disk, random);
   out += "write_cost = " + one_of(random, {"0.0", "0.3", "3.0"});
   out += "fill = " + one_of(random, {"true", "false"});
@@ -153,7 +155,8 @@ std::string draw_configuration(const Settings& settings, Random& random) {
   const Fixed fixed{.shards = random.pick({1U, 4U, 16U}),
                     .disk = settings.disk,
                     .rules = settings.rules != nullptr,
-                    .http2 = settings.origin_http2};
+                    .http2 = settings.origin_http2,
+                    .strip_tags = settings.strip_tags};
   return out + kMark + changeable(fixed, random) + rules_part(settings);
 }
 
@@ -164,7 +167,8 @@ std::string redraw_configuration(const std::string& text, Random& random) {
       .shards = config.cache.shards,
       .disk = !config.disk.empty(),
       .rules = rules != text.size(),
-      .http2 = std::ranges::any_of(config.origin, [](const auto& each) { return each.http2; })};
+      .http2 = std::ranges::any_of(config.origin, [](const auto& each) { return each.http2; }),
+      .strip_tags = config.cache.strip_tags};
   return text.substr(0, text.find(kMark)) + kMark + changeable(fixed, random) + text.substr(rules);
 }
 

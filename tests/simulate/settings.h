@@ -18,6 +18,7 @@ struct Settings {
   bool names = false;  // origins are named in [[origin]]
   bool publishes = false;
   bool disk = false;                 // behind the memory
+  bool strip_tags = false;           // for clients
   std::string_view log_format = {};  // empty: nothing is logged
   // TLS: the listener's setting, as a line, and the issuer of the origin's certificate, a file.
   // Empty: plain.

@@ -337,11 +337,13 @@ void Author::redirect(Url& url, Event& event, Request& cause, const Request::Off
 
 // A response that is added to a stored one has its tag whether it says it again or not: a 304, the
 // answer to a HEAD, and a part that the proxy itself has asked for.
-void Author::add_tag(Url& url, Event& event, const Request& cause) {
+void Author::add_tag(Url& url, Event& event, bool is_own_part) {
   if (url.tag.empty()) return;
-  const bool is_own_part = event.status == 206 && cause.range.empty();
   if (event.is_update && url.random.percent(50)) return;
-  if (is_own_part && url.random.percent(80)) return;
+  if (is_own_part && url.random.percent(80)) {
+    world_.untagged_part = url.path;
+    return;
+  }
   const bool is_second = url.number % 2 == 0;
   event.fields.push_back({is_second ? "Cache-Tag" : "Surrogate-Key",
                           is_second ? "other, " + url.tag : "other " + url.tag});
@@ -422,8 +424,10 @@ Reply Author::write(Url& url, const std::string& method, const Fields& request,
                                                  std::to_string(end - 1) + "/" +
                                                  std::to_string(content.bytes)});
   }
-  add_tag(url, event, *cause);
-  if (event.status == 206 && cause->range.empty()) world_.count("origin: the rest of a part");
+  const Field* const asked = find(request, "Range");
+  const bool is_own_part = event.status == 206 && asked != nullptr && asked->value != cause->range;
+  if (is_own_part) world_.count("origin: the rest of a part");
+  add_tag(url, event, is_own_part);
   const bool redirects = event.status / 100 == 3 && event.status != 304 && !unsafe;
   if (redirects) redirect(url, event, *cause, taken);
   // Those that are for one client are not followed.

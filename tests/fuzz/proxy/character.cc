@@ -40,6 +40,23 @@ std::uint32_t random_size_max(Random& random) {
       {0, 60, 60, 500, 500, 500, 3000, 3000, 3000, 3000, 20000, 20000, 70000});
 }
 
+// A file, of which a shared cache keeps parts and joins them.
+void make_file(Random& random, Character& out) {
+  const bool is_guessed = random.percent(30);  // its freshness
+  out.cache_control = is_guessed ? "" : "max-age=" + std::to_string(random.pick({2, 5, 60}));
+  out.expires.clear();
+  out.etag = 1;
+  out.last_modified = out.last_modified || is_guessed;
+  out.vary.clear();
+  out.personal = false;
+  out.set_cookie = 0;
+  out.framing = 0;
+  out.size_max = random.pick<std::uint32_t>({3000, 20000, 70000});
+  out.change = random.pick({0, 1});
+  out.ranges = true;
+  out.redirect = 0;
+}
+
 }  // namespace
 
 std::string random_cache_control(Random& random) {
@@ -125,6 +142,7 @@ Character random_character(Random& random) {
   out.guarded = random.percent(12);
   out.content_type = random.pick<const char*>(
       {"text/plain", "text/plain", "text/html; charset=utf-8", "image/png"});
+  if (random.percent(8)) make_file(random, out);
   return out;
 }
 

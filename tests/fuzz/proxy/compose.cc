@@ -121,7 +121,6 @@ std::string random_range(Random& random) {
     case 5:
       return "bytes=0-0,-1";
     default: {
-      // A part from the beginning can be completed.
       const std::uint64_t first = random.percent(50) ? 0 : random.below(2000);
       return "bytes=" + std::to_string(first) + "-" + std::to_string(first + random.below(3000));
     }
@@ -166,7 +165,7 @@ void add_conditions(Random& random, Request& request) {
   if (request.method == "GET" && url.last_part) {
     if (random.percent(25)) return add_stored_part(random, request);
     // The whole of it: the proxy may ask for the rest alone.
-    if (url.last_part->first == 0 && random.percent(40)) return;
+    if (url.last_part->first == 0 && random.percent(60)) return;
   }
   Fields& fields = request.fields;
   if (random.percent(12)) {
@@ -182,7 +181,9 @@ void add_conditions(Random& random, Request& request) {
   // A date next to a range is for few clients, and what comes first is for all who serve them.
   const double ranges = request.modified_since != 0 || comes_in_parts(url) ? 40 : 12;
   if (request.method != "GET" || !random.percent(ranges)) return;
-  request.range = random_range(random);
+  // A part from the beginning can be completed.
+  const bool is_begin = comes_in_parts(url) && random.percent(40);
+  request.range = is_begin ? "bytes=0-" + std::to_string(random.below(3000)) : random_range(random);
   fields.push_back({"Range", request.range});
   if (!random.percent(25)) return;
   const std::string etag = random_etag(random, url);

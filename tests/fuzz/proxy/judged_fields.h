@@ -36,6 +36,10 @@ inline bool is_of_body(std::string_view name) {
                              [&](std::string_view other) { return same_name(name, other); });
 }
 
+inline bool is_of_tags(std::string_view name) {
+  return same_name(name, "Surrogate-Key") || same_name(name, "Cache-Tag");
+}
+
 inline std::string quoted(const Field& field) {
   return "\"" + field.name + ": " + field.value + "\"";
 }

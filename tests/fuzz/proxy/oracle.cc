@@ -166,6 +166,9 @@ void Oracle::judge_fields(const Case& at) {
   const auto& by_lengths = at.request.url->lines_by_length;
   const auto updates = by_lengths.find(at.answer.content->bytes);
   for (const Field& field : fields) {
+    if (world_.strips_tags && is_of_tags(field.name)) {
+      fault(at, "fields", "a client gets the tags: " + quoted(field));
+    }
     if (is_of_proxy(field.name)) continue;
     if (at.request.rule != nullptr && at.request.rule->says(field)) continue;
     if (event.is_foreign && same_name(field.name, "Location")) {
@@ -191,6 +194,9 @@ void Oracle::judge_fields(const Case& at) {
       event.status == 200) {
     // RFC 9110 9.3.2: the length that a HEAD's answer had reaches its client.
     const Field* told = find(event.fields, "Content-Length");
+    if (told == nullptr && find(fields, "Content-Length") != nullptr) {
+      fault(at, "fields", "a HEAD is told a length that the origin has not said");
+    }
     if (told != nullptr && std::ranges::find(fields, *told) == fields.end()) {
       fault(at, "fields", "this line of the origin is lost: " + quoted(*told));
     }
@@ -198,6 +204,7 @@ void Oracle::judge_fields(const Case& at) {
   if (selective) return;
   for (const Field& field : event.fields) {
     if (is_of_proxy(field.name) || is_of_body(field.name)) continue;
+    if (world_.strips_tags && is_of_tags(field.name)) continue;
     if (at.request.rule != nullptr && at.request.rule->takes(field.name)) continue;
     if (same_name(field.name, "Set-Cookie")) {
       if (!at.direct() || event.is_update || event.is_foreign) continue;

@@ -49,7 +49,7 @@ class Author {
   // Writes the body, of bytes [begin, end), and what says where it ends.
   void frame(Url& url, Reply& reply, const Content& of, std::uint32_t begin, std::uint32_t end);
   void spoil(Url& url, Reply& reply);
-  static void add_tag(Url& url, Event& event, const Request& cause);
+  void add_tag(Url& url, Event& event, bool is_own_part);
   static bool is_refused(const Url& url, const Fields& request);
   void redirect(Url& url, Event& event, Request& cause, const Request::Offer* taken);
   static void note_limits(const Event& event, Content& content);

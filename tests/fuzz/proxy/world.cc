@@ -270,12 +270,15 @@ void World::invalidate(Url& url, std::string_view query, double time, bool soft)
 std::vector<Url*> World::invalidate_where(const std::function<bool(const Url&)>& holds, double time,
                                           bool soft) {
   std::vector<Url*> met;
-  for (const auto& url : active_) {
-    if (!holds(*url)) continue;
-    double& before = soft ? url->all_bounds.stale_before : url->all_bounds.not_before;
+  const auto meet = [&](Url& url) {
+    if (!holds(url)) return;
+    double& before = soft ? url.all_bounds.stale_before : url.all_bounds.not_before;
     before = std::max(before, time);
-    met.push_back(url.get());
-  }
+    met.push_back(&url);
+  };
+  for (const auto& url : active_) meet(*url);
+  // Those that nobody asks for any more are stored still.
+  for (const auto& [time_retired, url] : retired_) meet(*url);
   return met;
 }
 

@@ -330,6 +330,7 @@ class World {
   // No request is in progress.
   void replace_rules(RuleTable by) {
     earlier_rules.push_back(std::exchange(rules, std::move(by)));
+    answered.tables.insert(earlier_rules.size());
     count("reloads: other rules");
   }
   // Identifies the client and the part of a URL, as the origin is asked whether he may have it.
@@ -374,12 +375,17 @@ class World {
   double last_break = -1e9;
   // The proxy was ending last: what reached it then may go unanswered.
   double last_ending = -1e9;
-  // Answers that clients have in full, to requests sent since then: by rule, and under which rules.
+  // Answers that clients have in full, to requests sent since then: by rule, and under which tables
+  // of rules, with those that have held since.
   struct Answered {
     std::map<std::string, std::uint64_t, std::less<>> by_rule;
     std::set<std::size_t> tables;
   };
   Answered answered;
+  bool strips_tags = false;  // clients get none
+  // The path of the last URL with a tag of which a part was sent without, for the proxy itself to
+  // complete what it has; empty: none since somebody has looked.
+  std::string untagged_part;
   // It has been ending since then; infinity: it is not.
   double ending_since = std::numeric_limits<double>::infinity();
   // Percent of the connections of origins with TLS that end within their handshake, and for how
