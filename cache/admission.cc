@@ -183,9 +183,14 @@ bool Admission::would_admit(const Candidate& candidate, const AdmissionRule& rul
   return std::visit([&](const auto& policy) { return policy.would_admit(candidate); }, policy_);
 }
 
-bool Admission::takes_size(std::uint64_t size_bytes, const AdmissionRule& rule) const {
-  if (rule.kind != AdmissionRule::Kind::kPolicy) [[unlikely]] {
-    return rule.kind != AdmissionRule::Kind::kSizeThreshold || size_bytes <= rule.parameter;
+bool Admission::may_replace(std::uint64_t size_bytes, const AdmissionRule& rule) const {
+  using Kind = AdmissionRule::Kind;
+  if (rule.kind != Kind::kPolicy) [[unlikely]] {
+    if (rule.kind == Kind::kNever) return false;
+    return rule.kind != Kind::kSizeThreshold || size_bytes <= rule.parameter;
+  }
+  if (std::holds_alternative<Never>(policy_)) [[unlikely]] {
+    return false;
   }
   const auto* const threshold = std::get_if<SizeThreshold>(&policy_);
   return threshold == nullptr || threshold->takes(size_bytes);

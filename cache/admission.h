@@ -41,9 +41,9 @@ class Admission {
 
   // Pure.
   bool would_admit(const Candidate& candidate, const AdmissionRule& rule = {}) const;
-  // Pure. False: by its size alone it stays out, whether an earlier response or a part is there or
-  // not.
-  bool takes_size(std::uint64_t size_bytes, const AdmissionRule& rule) const;
+  // Pure. False: by its size alone, or since nothing is admitted, it stays out, whether an earlier
+  // response, another variant or a part is there or not.
+  bool may_replace(std::uint64_t size_bytes, const AdmissionRule& rule) const;
   // Pure.
   RequestHistory recall(const Key& key, const AdmissionRule& rule) const;
   // See AdmitRequest.

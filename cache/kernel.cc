@@ -71,8 +71,8 @@ AdmitReason decide(Shard& shard, const Key& key, const AdmitRequest& request, Mo
   // An unknown size is taken for the largest.
   const std::uint64_t size = request.size_bytes == 0 ? shard.max_object_bytes : request.size_bytes;
   if (shard.table.find(key.hash) != kNoEntry || shard.is_on_disk(key)) {
-    return shard.admission.takes_size(size, request.rule) ? AdmitReason::kResident
-                                                          : AdmitReason::kPolicyRefuses;
+    return shard.admission.may_replace(size, request.rule) ? AdmitReason::kResident
+                                                           : AdmitReason::kPolicyRefuses;
   }
   Candidate candidate{.key = key, .now = now, .size_bytes = size};
   const std::uint64_t charge = request.size_bytes + overhead_bytes;
@@ -248,7 +248,7 @@ bool Kernel::would_admit(const Key& key, MonotonicTime now, std::uint64_t size_b
   }
   return size_bytes <= shard.max_object_bytes &&
          (((shard.table.find(key.hash) != kNoEntry || shard.is_on_disk(key)) &&
-           shard.admission.takes_size(size_bytes, rule)) ||
+           shard.admission.may_replace(size_bytes, rule)) ||
           shard.admission.would_admit({.key = key, .now = now, .size_bytes = size_bytes}, rule));
 }
 

@@ -124,6 +124,18 @@ TEST_CASE("A threshold of sizes keeps out what replaces or completes a smaller o
   check(*make_kernel(second_hit_options(AdmissionPolicy::kSecondHit)), by_rule);
 }
 
+TEST_CASE("What nothing is admitted by keeps out another variant of a resident key, too",
+          "[cache][admission]") {
+  const auto check = [](Kernel& kernel, const AdmissionRule& rule) {
+    REQUIRE(store(kernel, key(1), {.charge_bytes = 10}, at(0)) == CommitOutcome::kStored);
+    CHECK_FALSE(is_stored(kernel.admit(key(1), {.variant = 77, .rule = rule}, at(0))));
+    CHECK_FALSE(kernel.would_admit(key(1), at(0), 10, rule));
+  };
+  check(*make_kernel(second_hit_options(AdmissionPolicy::kNever)), {});
+  check(*make_kernel(second_hit_options(AdmissionPolicy::kSecondHit)),
+        {.kind = AdmissionRule::Kind::kNever});
+}
+
 TEST_CASE("Always, never and too large say so", "[cache][admission]") {
   const auto always = make_kernel(second_hit_options(AdmissionPolicy::kAlways));
   CHECK(ask(*always, 1) == AdmitReason::kPolicyAlways);
