@@ -146,6 +146,11 @@ TEST_CASE("a client of HTTP/2 gets as much in a turn as those of HTTP/1",
   CAPTURE(others, own);
   CHECK(own >= others * 0.8);
   CHECK(own <= others * 1.25);
+  // A frame of which a part has left counts as sent: nothing is compared in the middle of one.
+  for (int turns = 0; !client.has_end(asked); ++turns) {
+    REQUIRE(turns < 10'000);
+    f.turn();
+  }
 }
 
 }  // namespace
