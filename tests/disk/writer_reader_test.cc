@@ -32,7 +32,7 @@ std::string text_of(std::span<const std::byte> bytes) {
 }
 
 // Notes what was read of it.
-class ReadNotingFile final : public File {
+class ReadNotingFile : public File {
  public:
   explicit ReadNotingFile(File& file) : file_(file) {}
   Result<void> read(std::span<std::byte> out, std::uint64_t offset) override {
@@ -526,24 +526,15 @@ TEST_CASE("a turn whose sync failed is written again before the next one begins"
 TEST_CASE("records behind a page that cannot be read are found, from the next page's first byte on",
           "[disk]") {
   // A device with one bad page.
-  class OneBadPage final : public File {
+  class OneBadPage final : public ReadNotingFile {
    public:
-    OneBadPage(File& file, std::uint64_t page) : file_(file), bad_(page * kPageBytes) {}
+    OneBadPage(File& file, std::uint64_t page) : ReadNotingFile(file), bad_(page * kPageBytes) {}
     Result<void> read(std::span<std::byte> out, std::uint64_t offset) override {
       if (offset <= bad_ && bad_ < offset + out.size()) return fail("a bad page");
-      return file_.read(out, offset);
+      return ReadNotingFile::read(out, offset);
     }
-    Result<void> write(std::span<const std::byte> bytes, std::uint64_t offset) override {
-      return file_.write(bytes, offset);
-    }
-    Result<void> sync() override { return file_.sync(); }
-    Result<void> allocate(std::uint64_t bytes) override { return file_.allocate(bytes); }
-    Result<void> truncate(std::uint64_t bytes) override { return file_.truncate(bytes); }
-    Result<std::uint64_t> size() override { return file_.size(); }
-    const std::string& path() const override { return file_.path(); }
 
    private:
-    File& file_;
     const std::uint64_t bad_;
   };
   Disk disk;
